@@ -198,38 +198,50 @@ def _pip_download(source: Source, folder: Path) -> Path:
     """Fetch a source into `folder` with pip, which compares its SHA-256 before it opens or builds anything."""
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "download", "--no-input", "--disable-pip-version-check"]
     command += ["--no-deps", "--dest", str(folder), "--requirement", str(requirements)]
-    command += _pip_target(source)
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise WorkError(
-            f"pip took longer than {PIP_TIMEOUT_S} s to fetch {source.archive}; try again, or fetch it elsewhere and pass "
-            "it with `avatar3d models pull NAME --from FILE`"
-        ) from error
     archive = folder / source.archive
-    if done.returncode != 0 or not archive.is_file():
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip().startswith("ERROR")] or ["no reason given"]
-        raise WorkError(
-            f"pip could not fetch {source.archive} ({lines[-1].removeprefix('ERROR:').strip()}); check the network, or fetch "
-            "it elsewhere and pass it with `avatar3d models pull NAME --from FILE`"
-        )
-    return archive
+    reason = "no reason given"
+    for options in _pip_options(source):
+        try:
+            done = subprocess.run(
+                command + options, capture_output=True, text=True, timeout=PIP_TIMEOUT_S, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise WorkError(
+                f"pip took longer than {PIP_TIMEOUT_S} s to fetch {source.archive}; try again, or fetch it elsewhere and "
+                "pass it with `avatar3d models pull NAME --from FILE`"
+            ) from error
+        if done.returncode == 0 and archive.is_file():
+            return archive
+        reason = _pip_reason(done.stderr) or reason
+    raise WorkError(
+        f"pip could not fetch {source.archive} ({reason}); check the network, or fetch it elsewhere and pass it with "
+        "`avatar3d models pull NAME --from FILE`"
+    )
 
 
-def _pip_target(source: Source) -> list[str]:
-    """pip's options that select exactly the pinned file, whatever Python and system run here."""
+def _pip_reason(stderr: str) -> str | None:
+    """The last line in which pip says what went wrong."""
+    lines = [line.strip() for line in stderr.splitlines()]
+    errors = [line for line in lines if line.lower().startswith(("error:", "no module named")) or "Error:" in line]
+    return errors[-1].removeprefix("ERROR:").removeprefix("error:").strip() if errors else None
+
+
+def _pip_options(source: Source) -> list[list[str]]:
+    """pip's options that select exactly the pinned file whatever Python and system run here; each list is one try."""
     if not source.archive.endswith(".whl"):
-        # Only this package from source: what builds its metadata may come as wheels.
-        return ["--no-binary", source.requirement.split("==")[0]]
+        # pip asks a source archive for its metadata before it keeps it. menpo3d's needs the numpy of this environment,
+        # others need a setuptools that this environment may lack, which a build environment brings.
+        from_source = ["--no-binary", source.requirement.split("==")[0]]
+        return [[*from_source, "--no-build-isolation"], from_source]
     options = ["--only-binary", ":all:"]
     python, abi, platforms = source.archive.removesuffix(".whl").split("-")[-3:]
     if platforms != "any":
         options += ["--implementation", python[:2], "--python-version", f"{python[2]}.{python[3:]}", "--abi", abi]
         for platform in platforms.split("."):
             options += ["--platform", platform]
-    return options
+    return [options]
 
 
 def _read_local(item: ModelEntry, given: Path) -> bytes:
