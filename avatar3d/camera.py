@@ -1,0 +1,217 @@
+"""Cameras: pinhole photo cameras (OpenCV axes) and OpenXR eye cameras (pose + four FOV tangents), converted in this one place.
+
+Pixel coordinates are continuous with (0, 0) at the top-left corner of the picture: the first pixel's centre is (0.5, 0.5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from avatar3d.errors import InputError
+
+DEFAULT_IPD_M = 0.063  # the adult mean, and what the simulated headset reports
+DEFAULT_NEAR_M = 0.05
+DEFAULT_FAR_M = 10.0
+# OpenCV camera axes (x right, y down, z forward) from OpenGL/OpenXR ones (x right, y up, z backward); its own inverse.
+GL_FROM_CV = np.diag([1.0, -1.0, -1.0])
+_ROTATION_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A pinhole camera; skewless, asymmetric frusta allowed.
+
+    width, height: pixels. intrinsics: (3, 3) float64 [[fx, 0, cx], [0, fy, cy], [0, 0, 1]] in pixels.
+    rotation (3, 3), translation (3,): world_to_camera in OpenCV axes, metres: x_camera = rotation @ x_world + translation.
+    near_m, far_m: depth range of the rasteriser. Raises InputError on anything that is not such a camera.
+    """
+
+    width: int
+    height: int
+    intrinsics: np.ndarray
+    rotation: np.ndarray
+    translation: np.ndarray
+    near_m: float = DEFAULT_NEAR_M
+    far_m: float = DEFAULT_FAR_M
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        for attribute, shape in (("intrinsics", (3, 3)), ("rotation", (3, 3)), ("translation", (3,))):
+            value = np.array(getattr(self, attribute), dtype=np.float64)
+            if value.shape != shape or not np.isfinite(value).all():
+                raise InputError(f"camera {self.name or '?'}: {attribute} must be {shape} finite numbers")
+            value.setflags(write=False)
+            set_(self, attribute, value)
+        if not (0 < self.width <= 16384 and 0 < self.height <= 16384):
+            raise InputError(f"camera {self.name or '?'}: size {self.width}×{self.height} is outside 1..16384 pixels")
+        if self.intrinsics[0, 0] <= 0 or self.intrinsics[1, 1] <= 0:
+            raise InputError(f"camera {self.name or '?'}: focal lengths must be positive")
+        off = np.abs(self.rotation @ self.rotation.T - np.eye(3)).max()
+        if off > _ROTATION_TOLERANCE or np.linalg.det(self.rotation) < 0:
+            raise InputError(f"camera {self.name or '?'}: R is not a rotation (R·Rᵀ differs from I by {off:.3g})")
+        if not 0 < self.near_m < self.far_m:
+            raise InputError(f"camera {self.name or '?'}: expected 0 < near < far, got {self.near_m} and {self.far_m}")
+
+    @property
+    def center(self) -> np.ndarray:
+        """(3,) position of the camera in the world, metres."""
+        return -self.rotation.T @ self.translation
+
+    def to_camera(self, points: np.ndarray) -> np.ndarray:
+        """(..., 3) world points to camera coordinates, metres."""
+        return points @ self.rotation.T + self.translation
+
+    def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(..., 3) world points to ((..., 2) pixels, (...) depth in metres along the optical axis)."""
+        local = self.to_camera(points)
+        depth = local[..., 2]
+        pixels = local[..., :2] / depth[..., None] * np.diag(self.intrinsics)[:2] + self.intrinsics[:2, 2]
+        return pixels, depth
+
+    def unproject(self, pixels: np.ndarray, depth: np.ndarray) -> np.ndarray:
+        """(..., 2) pixels at (...) depth along the axis, metres, to (..., 3) world points."""
+        local_xy = (pixels - self.intrinsics[:2, 2]) / np.diag(self.intrinsics)[:2] * depth[..., None]
+        local = np.concatenate([local_xy, depth[..., None]], axis=-1)
+        return (local - self.translation) @ self.rotation
+
+    def view_matrix(self) -> np.ndarray:
+        """(4, 4) world to OpenGL eye coordinates (column vectors)."""
+        matrix = np.eye(4)
+        matrix[:3, :3] = GL_FROM_CV @ self.rotation
+        matrix[:3, 3] = GL_FROM_CV @ self.translation
+        return matrix
+
+    def projection_matrix(self) -> np.ndarray:
+        """(4, 4) OpenGL projection (column vectors, depth -1..1) that lands on this camera's pixels, row 0 at the top."""
+        left, right, up, down = self.fov_tangents()
+        near, far = self.near_m, self.far_m
+        matrix = np.zeros((4, 4))
+        matrix[0, 0] = 2 / (right - left)
+        matrix[0, 2] = (right + left) / (right - left)
+        matrix[1, 1] = 2 / (up - down)
+        matrix[1, 2] = (up + down) / (up - down)
+        matrix[2, 2] = -(far + near) / (far - near)
+        matrix[2, 3] = -2 * far * near / (far - near)
+        matrix[3, 2] = -1
+        return matrix
+
+    def fov_tangents(self) -> tuple[float, float, float, float]:
+        """(left, right, up, down) tangents in OpenXR's sense: left and down are negative for a centred axis."""
+        fx, fy = self.intrinsics[0, 0], self.intrinsics[1, 1]
+        cx, cy = self.intrinsics[0, 2], self.intrinsics[1, 2]
+        return -cx / fx, (self.width - cx) / fx, cy / fy, -(self.height - cy) / fy
+
+    def resized(self, width: int, height: int) -> Camera:
+        """The same view sampled on another pixel grid."""
+        scale = np.diag([width / self.width, height / self.height, 1.0])
+        return replace(self, width=width, height=height, intrinsics=scale @ self.intrinsics)
+
+    def moved(self, rotation: np.ndarray, translation: np.ndarray) -> Camera:
+        """The camera seen from a frame in which world points are x_world = rotation @ x_new + translation."""
+        return replace(
+            self,
+            rotation=self.rotation @ rotation,
+            translation=self.rotation @ np.asarray(translation) + self.translation,
+        )
+
+    @classmethod
+    def from_fov(
+        cls,
+        tangents: tuple[float, float, float, float],
+        orientation: np.ndarray,
+        position: np.ndarray,
+        width: int,
+        height: int,
+        **rest: object,
+    ) -> Camera:
+        """An OpenXR view: (left, right, up, down) tangents, (3, 3) orientation of the eye in the world (OpenGL axes), position (3,) m."""
+        left, right, up, down = tangents
+        if not (right > left and up > down):
+            raise InputError(f"FOV tangents {tangents} are empty; expected right > left and up > down")
+        fx, fy = width / (right - left), height / (up - down)
+        intrinsics = np.array([[fx, 0, -left * fx], [0, fy, up * fy], [0, 0, 1]])
+        rotation = GL_FROM_CV @ np.asarray(orientation, dtype=np.float64).T
+        return cls(width, height, intrinsics, rotation, -rotation @ np.asarray(position), **rest)  # type: ignore[arg-type]
+
+    @classmethod
+    def orbit(
+        cls,
+        yaw_rad: float,
+        pitch_rad: float = 0.0,
+        distance_m: float = 0.6,
+        width: int = 512,
+        height: int = 512,
+        view_height_m: float = 0.34,
+        target: np.ndarray | tuple[float, float, float] = (0.0, 0.0, 0.0),
+        name: str = "",
+    ) -> Camera:
+        """A camera on a sphere about `target` that looks at it; yaw 0 is in front of the face, positive yaw toward +X.
+
+        view_height_m: height in metres that the picture covers in the plane of the target.
+        """
+        sy, cy, sp, cp = np.sin(yaw_rad), np.cos(yaw_rad), np.sin(pitch_rad), np.cos(pitch_rad)
+        backward = np.array([sy * cp, sp, cy * cp])
+        right = np.array([cy, 0.0, -sy])
+        orientation = np.stack([right, np.cross(backward, right), backward], axis=1)
+        focal = distance_m / view_height_m * height
+        half_width, half_height = width / (2 * focal), height / (2 * focal)
+        return cls.from_fov(
+            (-half_width, half_width, half_height, -half_height),
+            orientation,
+            np.asarray(target, dtype=np.float64) + backward * distance_m,
+            width,
+            height,
+            name=name,
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """{name, width, height, K, R, t}: what `--cameras` reads, OpenCV axes, metres."""
+        return {
+            "name": self.name,
+            "width": self.width,
+            "height": self.height,
+            "K": self.intrinsics.tolist(),
+            "R": self.rotation.tolist(),
+            "t": self.translation.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Camera:
+        """A camera from {name, width, height, K, R, t}; raises InputError naming what is missing or wrong."""
+        if not isinstance(value, dict):
+            raise InputError(f"a camera must be an object with name, width, height, K, R, t; got {type(value).__name__}")
+        missing = [key for key in ("width", "height", "K", "R", "t") if key not in value]
+        if missing:
+            raise InputError(f"camera {value.get('name', '?')!r} lacks {', '.join(missing)}")
+        try:
+            return cls(
+                int(value["width"]), int(value["height"]), value["K"], value["R"], value["t"], name=str(value.get("name", ""))
+            )
+        except (TypeError, ValueError) as error:
+            raise InputError(f"camera {value.get('name', '?')!r} holds something that is not a number: {error}") from error
+
+
+def stereo_pair(
+    center: Camera, ipd_m: float = DEFAULT_IPD_M, inward_tangent: float = 0.0
+) -> tuple[Camera, Camera]:
+    """(left, right) eye cameras of a viewer at `center`: parallel axes, each moved by half the IPD along the camera's x.
+
+    inward_tangent shifts each frustum by that tangent toward the nose (asymmetric, as headset displays have it).
+    """
+    eyes = []
+    for side in (-1.0, 1.0):
+        intrinsics = np.array(center.intrinsics)
+        intrinsics[0, 2] += side * inward_tangent * intrinsics[0, 0]
+        offset = np.array([side * ipd_m / 2, 0.0, 0.0])
+        eyes.append(
+            replace(
+                center,
+                intrinsics=intrinsics,
+                translation=center.translation - offset,
+                name=f"{center.name}{'left' if side < 0 else 'right'}",
+            )
+        )
+    return eyes[0], eyes[1]

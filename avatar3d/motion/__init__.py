@@ -1,0 +1,1 @@
+"""Motion codes: the one vocabulary every tracker is translated to at the door."""

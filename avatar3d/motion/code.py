@@ -1,0 +1,109 @@
+"""MotionCode: the 52 ARKit weights, head pose, gaze and confidences of one instant; holds no history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from avatar3d.errors import InputError
+
+# Order of ARFaceAnchor.BlendShapeLocation as Live Link Face writes it; Left and Right are the subject's own.
+ARKIT_NAMES: tuple[str, ...] = (
+    "eyeBlinkLeft", "eyeLookDownLeft", "eyeLookInLeft", "eyeLookOutLeft", "eyeLookUpLeft", "eyeSquintLeft",
+    "eyeWideLeft", "eyeBlinkRight", "eyeLookDownRight", "eyeLookInRight", "eyeLookOutRight", "eyeLookUpRight",
+    "eyeSquintRight", "eyeWideRight", "jawForward", "jawRight", "jawLeft", "jawOpen", "mouthClose", "mouthFunnel",
+    "mouthPucker", "mouthRight", "mouthLeft", "mouthSmileLeft", "mouthSmileRight", "mouthFrownLeft",
+    "mouthFrownRight", "mouthDimpleLeft", "mouthDimpleRight", "mouthStretchLeft", "mouthStretchRight",
+    "mouthRollLower", "mouthRollUpper", "mouthShrugLower", "mouthShrugUpper", "mouthPressLeft", "mouthPressRight",
+    "mouthLowerDownLeft", "mouthLowerDownRight", "mouthUpperUpLeft", "mouthUpperUpRight", "browDownLeft",
+    "browDownRight", "browInnerUp", "browOuterUpLeft", "browOuterUpRight", "cheekPuff", "cheekSquintLeft",
+    "cheekSquintRight", "noseSneerLeft", "noseSneerRight", "tongueOut",
+)  # fmt: skip
+ARKIT_INDEX: dict[str, int] = {name: index for index, name in enumerate(ARKIT_NAMES)}
+CONFIDENCE_REGIONS: tuple[str, ...] = ("brow", "eyes", "mouth", "tongue", "head")
+
+
+def _vector(values: object, length: int, what: str) -> np.ndarray:
+    array = np.array(values, dtype=np.float64)
+    if array.shape != (length,):
+        raise InputError(f"{what} has shape {array.shape}, expected ({length},)")
+    if not np.isfinite(array).all():
+        raise InputError(f"{what} holds a value that is not finite; repair it at the source")
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True)
+class MotionCode:
+    """One instant of motion.
+
+    weights: (52,) ARKit weights in [0, 1], order ARKIT_NAMES (values outside are clipped).
+    rotation: (4,) unit quaternion xyzw, head to world. translation: (3,) metres, world.
+    gaze: (2, 2) [left eye, right eye] × (yaw toward +X, pitch toward +Y), radians, relative to the head.
+    confidence: (5,) in [0, 1] for CONFIDENCE_REGIONS. time_ns: monotonic capture time. sequence: source counter.
+    Raises InputError on a wrong shape, a value that is not finite, or a quaternion of zero length.
+    """
+
+    weights: np.ndarray = field(default_factory=lambda: np.zeros(52))
+    rotation: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 0.0, 1.0]))
+    translation: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    gaze: np.ndarray = field(default_factory=lambda: np.zeros((2, 2)))
+    confidence: np.ndarray = field(default_factory=lambda: np.ones(5))
+    time_ns: int = 0
+    sequence: int = 0
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        weights = np.clip(_vector(self.weights, 52, "the motion code's weights"), 0.0, 1.0)
+        weights.setflags(write=False)
+        set_(self, "weights", weights)
+        rotation = _vector(self.rotation, 4, "the motion code's rotation")
+        length = float(np.linalg.norm(rotation))
+        if length < 1e-6:
+            raise InputError("the motion code's rotation is a quaternion of length 0; expected a unit quaternion xyzw")
+        rotation = rotation / length
+        rotation.setflags(write=False)
+        set_(self, "rotation", rotation)
+        set_(self, "translation", _vector(self.translation, 3, "the motion code's translation"))
+        gaze = _vector(np.asarray(self.gaze, dtype=np.float64).reshape(-1), 4, "the motion code's gaze").reshape(2, 2)
+        set_(self, "gaze", gaze)
+        set_(self, "confidence", _vector(self.confidence, 5, "the motion code's confidence"))
+
+    @classmethod
+    def from_expression(cls, expression: dict[str, float]) -> MotionCode:
+        """A motion code from {ARKit name: weight}; raises InputError naming an unknown name or a weight outside [0, 1]."""
+        weights = np.zeros(52)
+        for name, value in expression.items():
+            if name not in ARKIT_INDEX:
+                raise InputError(f"unknown expression {name!r}; expected one of the 52 ARKit names, such as jawOpen")
+            if not 0.0 <= value <= 1.0:
+                raise InputError(f"expression {name}={value:g} is outside [0, 1]")
+            weights[ARKIT_INDEX[name]] = value
+        return cls(weights=weights)
+
+    def with_weights(self, weights: np.ndarray) -> MotionCode:
+        """The same code with other weights, (52,)."""
+        return replace(self, weights=weights)
+
+    def to_json(self) -> dict[str, object]:
+        """Plain lists and numbers, weights by name where they are not zero."""
+        return {
+            "weights": {n: round(float(w), 5) for n, w in zip(ARKIT_NAMES, self.weights, strict=True) if w > 1e-5},
+            "rotation": [float(v) for v in self.rotation],
+            "translation": [float(v) for v in self.translation],
+            "gaze": self.gaze.tolist(),
+            "confidence": [float(v) for v in self.confidence],
+        }
+
+
+def quaternion_matrix(rotation: np.ndarray) -> np.ndarray:
+    """(3, 3) rotation matrix of a unit quaternion xyzw."""
+    x, y, z, w = rotation
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
