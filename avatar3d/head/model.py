@@ -1,0 +1,267 @@
+"""The linear head model: template, identity and expression bases, joints, regions, landmarks; holds no avatar's state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from avatar3d.errors import InputError
+from avatar3d.resources import asset_path
+
+PART_NAMES = ("skin", "eyes", "teeth", "tongue", "lashes", "mouth_bag")
+SKIN, EYES, TEETH, TONGUE, LASHES, MOUTH_BAG = range(6)
+LANDMARKS = 468
+EXPRESSIONS = 52
+
+
+@dataclass(frozen=True)
+class EyeUV:
+    """Where an eyeball's polar disc lies in the atlas: centre (2,) and radius in UV; the radius is π of polar angle."""
+
+    centre: np.ndarray
+    radius: float
+
+    def polar(self, uv: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Polar angle from the optical axis and azimuth (0 toward +X, π/2 up), radians, of texture places (...,2)."""
+        offset = (np.asarray(uv) - self.centre) / self.radius
+        return np.pi * np.linalg.norm(offset, axis=-1), np.arctan2(-offset[..., 1], offset[..., 0])
+
+
+@dataclass(frozen=True)
+class HeadModel:
+    """A morphable head in the head frame (metres, +Y up, +Z out of the face, +X the subject's left, origin between the eyes).
+
+    vertices (V,3) f32: average adult, neutral. faces (F,3) int32: counter-clockwise from outside. uv (V,2) f32: glTF
+    convention; vertices are split at texture seams. part (V,) uint8 and face_part (F,): see PART_NAMES.
+    weld (V,): first vertex at the same point of the same surface (skin and mouth bag are one surface).
+    mirror (V,): the vertex on the other side. head_weight (V,) f32: share of the head's rotation about the head joint.
+    control_identity (I,C,3) f32, control_expression (52,C,3) f32: displacements of C control points, metres, which
+    `bind` (V,C) spreads to the vertices; `identity` and `expression` are the spread bases.
+    identity_lower, identity_upper (I,): bounds of coefficients; zero is the average. identity_mean, identity_sigma (I,): prior,
+    sigma scaled so that Σ residual_mm² + ((w - mean) / sigma)² is the fit's cost.
+    landmark_tri (468,3), landmark_bary (468,3), landmark_confidence (468,): MediaPipe's points on the skin.
+    """
+
+    vertices: np.ndarray
+    faces: np.ndarray
+    uv: np.ndarray
+    part: np.ndarray
+    face_part: np.ndarray
+    weld: np.ndarray
+    mirror: np.ndarray
+    head_weight: np.ndarray
+    bind: sp.csr_matrix
+    control_identity: np.ndarray
+    control_expression: np.ndarray
+    identity_names: tuple[str, ...]
+    identity_lower: np.ndarray
+    identity_upper: np.ndarray
+    identity_mean: np.ndarray
+    identity_sigma: np.ndarray
+    expression_names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    joint_parents: np.ndarray
+    joint_regressor: sp.csr_matrix
+    regions: dict[str, np.ndarray]
+    landmark_tri: np.ndarray
+    landmark_bary: np.ndarray
+    landmark_confidence: np.ndarray
+    eye_uv: tuple[EyeUV, EyeUV]
+    iris_radius: float
+
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def default() -> HeadModel:
+        """The head that ships with the package, read once; raises WorkError when the installation lacks it."""
+        return load_head(asset_path("head.npz"))
+
+    @cached_property
+    def identity(self) -> np.ndarray:
+        """Identity basis (I,V,3) f32, metres."""
+        return self._spread(self.control_identity)
+
+    @cached_property
+    def expression(self) -> np.ndarray:
+        """Expression basis (52,V,3) f32, metres, in ARKit's order; zero on the eyeballs, which turn instead."""
+        return self._spread(self.control_expression)
+
+    def _spread(self, controls: np.ndarray) -> np.ndarray:
+        count = len(controls)
+        flat = np.moveaxis(controls, 0, 1).reshape(controls.shape[1], count * 3)
+        spread = (self.bind @ flat).reshape(len(self.vertices), count, 3)
+        return np.ascontiguousarray(np.moveaxis(spread, 0, 1), dtype=np.float32)
+
+    def shape(self, identity: np.ndarray) -> np.ndarray:
+        """Neutral vertices (V,3) f32 of identity coefficients (I,); raises InputError on another length."""
+        return self.vertices + self._offsets(self.control_identity, identity, "identity coefficients")
+
+    def expression_offsets(self, weights: np.ndarray) -> np.ndarray:
+        """Displacements (V,3) f32 of the 52 weights in ARKit's order; raises InputError on another length."""
+        return self._offsets(self.control_expression, weights, "expression weights")
+
+    def _offsets(self, controls: np.ndarray, weights: np.ndarray, what: str) -> np.ndarray:
+        weights = np.asarray(weights, np.float32)
+        if weights.shape != (len(controls),):
+            raise InputError(f"{what} of shape {weights.shape} were given, expected ({len(controls)},)")
+        active = np.flatnonzero(weights)
+        moved = np.tensordot(weights[active], controls[active], 1)
+        return np.asarray(self.bind @ moved, np.float32)
+
+    @cached_property
+    def _weld_sum(self) -> sp.csr_matrix:
+        count = len(self.vertices)
+        corner = self.weld[self.faces]
+        rows = corner.T.ravel()
+        columns = np.tile(np.arange(len(self.faces)), 3)
+        return sp.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), (count, len(self.faces)))
+
+    def normals(self, vertices: np.ndarray) -> np.ndarray:
+        """Unit normals (V,3) f32, area-weighted and smooth across texture seams."""
+        corner = vertices[self.faces]
+        normal = self._weld_sum @ np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+        normal = normal[self.weld]
+        return (normal / (np.linalg.norm(normal, axis=1, keepdims=True) + 1e-20)).astype(np.float32)
+
+    def landmark_points(self, vertices: np.ndarray) -> np.ndarray:
+        """MediaPipe's 468 points (468,3) on a head of this model."""
+        return (vertices[self.landmark_tri] * self.landmark_bary[..., None]).sum(1)
+
+    def joint_positions(self, vertices: np.ndarray) -> np.ndarray:
+        """Joints (J,3), metres, in the order of `joint_names`, of a neutral head's vertices (V,3)."""
+        return self.joint_regressor @ vertices
+
+    def eye_centres(self, vertices: np.ndarray) -> np.ndarray:
+        """Centres (2,3) of the left and right eyeball."""
+        return self.joint_positions(vertices)[[self.joint_names.index("leftEye"), self.joint_names.index("rightEye")]]
+
+    @cached_property
+    def eye_vertices(self) -> tuple[np.ndarray, np.ndarray]:
+        """Vertex indices of the left and right eyeball."""
+        eyes = np.flatnonzero(self.part == EYES)
+        return eyes[self.vertices[eyes, 0] > 0], eyes[self.vertices[eyes, 0] < 0]
+
+    def eye_radii(self, vertices: np.ndarray) -> np.ndarray:
+        """Radii (2,) of the left and right eyeball, metres."""
+        centres = self.eye_centres(vertices)
+        return np.array([np.linalg.norm(vertices[index] - centre, axis=1).mean()
+                         for index, centre in zip(self.eye_vertices, centres, strict=True)])
+
+    def subdivided(self, levels: int, parts: tuple[int, ...] = (SKIN, MOUTH_BAG)) -> Subdivision:
+        """Loop subdivision (Loop 1987) of the chosen parts across texture seams; boundaries follow their own curve.
+
+        Raises InputError for fewer than 0 or more than 3 levels.
+        """
+        if not 0 <= levels <= 3:
+            raise InputError(f"{levels} subdivision levels were asked for, expected 0 to 3")
+        return _subdivide(self, levels, parts)
+
+
+@dataclass(frozen=True)
+class Subdivision:
+    """A finer surface: `matrix` (N,V) csr makes its vertices from the model's; faces, uv, part and weld as in HeadModel."""
+
+    matrix: sp.csr_matrix
+    faces: np.ndarray
+    uv: np.ndarray
+    part: np.ndarray
+    weld: np.ndarray
+
+
+def load_head(path: str | Path) -> HeadModel:
+    """Read a head asset (.npz, no pickle); raises InputError when it is not one."""
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            arrays = {name: data[name] for name in data.files}
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is not a head asset (.npz): {error}") from error
+    try:
+        return _from_arrays(arrays)
+    except (KeyError, IndexError) as error:
+        raise InputError(f"{path} is not a head asset: {error} is missing; rebuild it with tools/build_head.py") from error
+
+
+def _from_arrays(a: dict[str, np.ndarray]) -> HeadModel:
+    count = len(a["vertices"])
+    bind = sp.csr_matrix((a["bind_data"], a["bind_indices"].astype(np.int32), a["bind_indptr"]), (count, int(a["control_count"])))
+    joint_count = len(a["joint_names"])
+    regressor = sp.csr_matrix((a["joint_weights"], a["joint_indices"].astype(np.int32), a["joint_offsets"]), (joint_count, count))
+    return HeadModel(
+        vertices=a["vertices"], faces=a["faces"].astype(np.int32), uv=a["uv"], part=a["part"], face_part=a["face_part"],
+        weld=a["weld"].astype(np.int32), mirror=a["mirror"].astype(np.int32), head_weight=a["head_weight"], bind=bind,
+        control_identity=a["identity_quantised"] * a["identity_scale"][:, None, None],
+        control_expression=a["expression_quantised"] * a["expression_scale"][:, None, None],
+        identity_names=tuple(a["identity_names"].tolist()), identity_lower=a["identity_lower"],
+        identity_upper=a["identity_upper"], identity_mean=a["identity_mean"], identity_sigma=a["identity_sigma"],
+        expression_names=tuple(a["expression_names"].tolist()), joint_names=tuple(a["joint_names"].tolist()),
+        joint_parents=a["joint_parents"], joint_regressor=regressor,
+        regions=dict(zip(a["region_names"].tolist(), a["region_values"].astype(np.float32) / 255, strict=True)),
+        landmark_tri=a["landmark_tri"].astype(np.int32), landmark_bary=a["landmark_bary"].astype(np.float32),
+        landmark_confidence=a["landmark_confidence"],
+        eye_uv=tuple(EyeUV(a[f"eye_uv_{side}"][:2], float(a[f"eye_uv_{side}"][2])) for side in ("left", "right")),
+        iris_radius=float(a["iris_radius"]),
+    )  # fmt: skip
+
+
+def _subdivide(model: HeadModel, levels: int, parts: tuple[int, ...]) -> Subdivision:
+    chosen = np.isin(model.face_part, parts)
+    used, inverse = np.unique(model.faces[chosen], return_inverse=True)
+    faces = inverse.reshape(-1, 3)
+    matrix = sp.csr_matrix((np.ones(len(used)), (np.arange(len(used)), used)), (len(used), len(model.vertices)))
+    uv, part = model.uv[used].astype(np.float64), model.part[used]
+    _, weld = np.unique(model.weld[used], return_inverse=True)
+    first = np.full(weld.max() + 1, len(used))
+    np.minimum.at(first, weld, np.arange(len(used)))
+    weld = first[weld]
+    for _ in range(levels):
+        step, split, faces, weld = _loop_step(faces, weld)
+        matrix = (step @ matrix).tocsr()
+        uv = split @ uv
+        ends = split.indices.reshape(-1) if split.nnz == 0 else split.indices[split.indptr[:-1]]
+        part = part[ends]
+    return Subdivision(matrix, faces, uv.astype(np.float32), part, weld)
+
+
+def _loop_step(faces: np.ndarray, weld: np.ndarray) -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray, np.ndarray]:
+    """One step: smooth rule over welded vertices, midpoint rule for texture, new faces, new weld."""
+    count = len(weld)
+    edges = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+    low, high = np.sort(edges, 1).T
+    unique, which = np.unique(low.astype(np.int64) * count + high, return_inverse=True)
+    a, b = unique // count, unique % count
+    middle = count + np.arange(len(unique))
+    split = sp.csr_matrix((np.r_[np.ones(count), np.full(2 * len(unique), 0.5)],
+                           (np.r_[np.arange(count), np.repeat(middle, 2)], np.r_[np.arange(count), np.stack([a, b], 1).ravel()])),
+                          (count + len(unique), count))
+    # Welded edges: every copy of an edge shares its opposite corners.
+    wf = weld[faces]
+    wa, wb = np.sort(weld[np.stack([a, b], 1)], 1).T
+    welded, edge_of = np.unique(wa.astype(np.int64) * count + wb, return_inverse=True)
+    ea, eb = welded // count, welded % count
+    opposite = np.concatenate([wf[:, 2], wf[:, 0], wf[:, 1]])
+    face_edge = edge_of[which]
+    uses = np.bincount(face_edge, minlength=len(welded))
+    border = uses != 2
+    rows = np.arange(len(welded))
+    end_weight = np.where(border, 0.5, 0.375)
+    opposite_weight = np.where(border[face_edge], 0.0, 0.125)
+    edge_rule = sp.csr_matrix((np.r_[end_weight, end_weight, opposite_weight], (np.r_[rows, rows, face_edge], np.r_[ea, eb, opposite])),
+                              (len(welded), count))
+    adjacency = sp.csr_matrix((np.ones(2 * len(ea)), (np.r_[ea, eb], np.r_[eb, ea])), (count, count))
+    along = sp.csr_matrix((np.ones(2 * border.sum()), (np.r_[ea[border], eb[border]], np.r_[eb[border], ea[border]])), (count, count))
+    valence = np.asarray(adjacency.sum(1)).ravel()
+    border_valence = np.asarray(along.sum(1)).ravel()
+    on_border = border_valence > 0
+    beta = np.where(valence == 3, 3 / 16, 3 / (8 * np.maximum(valence, 1)))
+    smooth = sp.diags(np.where(on_border, 0.75, 1 - valence * beta)) + sp.diags(np.where(on_border, 0, beta)) @ adjacency
+    smooth = smooth + sp.diags(np.where(on_border, 0.25 / np.maximum(border_valence, 1), 0)) @ along
+    step = sp.vstack([smooth.tocsr()[weld], edge_rule[edge_of]]).tocsr()
+    m = (which + count).reshape(3, -1)
+    f = faces.T
+    new_faces = np.concatenate([np.stack(t, 1) for t in ((f[0], m[0], m[2]), (f[1], m[1], m[0]), (f[2], m[2], m[1]), (m[0], m[1], m[2]))])
+    first = np.full(len(welded), count + len(unique))
+    np.minimum.at(first, edge_of, middle)
+    return step, split, new_faces, np.r_[weld, first[edge_of]]

