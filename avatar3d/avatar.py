@@ -21,6 +21,10 @@ def _check(ok: bool, sentence: str) -> None:
         raise InputError(f"this avatar is damaged: {sentence}; enrol it again")
 
 
+def _in_range(indices: np.ndarray, count: int) -> bool:
+    return indices.size == 0 or bool(indices.min() >= 0 and indices.max() < count)
+
+
 @dataclass
 class HairShells:
     """Hair as K nested surfaces over one grid: vertex k of level l lies at base + levels[l] * extent.
@@ -46,8 +50,8 @@ class HairShells:
         _check(self.base.shape == (count, 3) and self.extent.shape == (count, 3), "hair vertices are not (N, 3)")
         _check(self.uv.shape == (count, 2) and self.weld.shape == (count,), "hair attributes differ in length")
         _check(self.faces.ndim == 2 and self.faces.shape[1] == 3, "hair faces are not triangles")
-        _check(bool(self.faces.size == 0 or (0 <= self.faces.min() and self.faces.max() < count)), "a hair face is out of range")
-        _check(bool(self.weld.size == 0 or (0 <= self.weld.min() and self.weld.max() < count)), "a hair weld is out of range")
+        _check(_in_range(self.faces, count), "a hair face is out of range")
+        _check(_in_range(self.weld, count), "a hair weld is out of range")
         shells = len(self.levels)
         _check(1 <= shells <= MAX_SHELLS, f"{shells} hair levels, expected 1 to {MAX_SHELLS}")
         _check(self.opacity.ndim == 3 and len(self.opacity) == shells, "hair opacity differs from the number of levels")
@@ -58,8 +62,9 @@ class HairShells:
 
 @dataclass
 class TextureDelta:
-    """One motion-driven change of the base colour: color · exp(activation · log_ratio), activation = clip(row · weights + bias, 0, 1).
+    """One motion-driven change of the base colour: color · exp(activation · log_ratio).
 
+    activation = clip(row · weights + bias, 0, 1).
     row: (52,) f32. bias: f32. log_ratio: (h, w, 3) f32 natural log of the linear colour ratio, over the whole atlas.
     """
 
@@ -97,11 +102,12 @@ class FieldParams:
         _check(self.tables.ndim == 3 and len(self.tables) == len(self.resolutions), "the field's tables differ from its levels")
         size = self.tables.shape[1]
         _check(size > 0 and size & (size - 1) == 0, "the field's table size is not a power of two")
-        _check(self.motion_projection.ndim == 2 and self.motion_projection.shape[0] == 52, "the motion projection is not (52, M)")
+        _check(self.motion_projection.ndim == 2 and len(self.motion_projection) == 52, "the motion projection is not (52, M)")
         width = self.tables.shape[0] * self.tables.shape[2] + 8 + self.motion_projection.shape[1]
         _check(len(self.weights) == len(self.biases) and len(self.weights) >= 1, "the field's MLP has no layers")
         for weight, bias in zip(self.weights, self.biases, strict=True):
-            _check(weight.ndim == 2 and weight.shape[1] == width and bias.shape == (weight.shape[0],), "the field's MLP does not chain")
+            chains = weight.ndim == 2 and weight.shape[1] == width and bias.shape == (weight.shape[0],)
+            _check(chains, "the field's MLP does not chain")
             width = weight.shape[0]
         _check(width == 4, "the field's MLP does not end in rgb + opacity")
 
@@ -168,11 +174,11 @@ class Avatar:
         _check(self.vertices.shape == (count, 3) and count >= 3, "vertices are not (V, 3)")
         _check(bool(np.isfinite(self.vertices).all()), "a vertex is not finite")
         _check(self.faces.shape == (triangles, 3) and triangles > 0, "faces are not (F, 3)")
-        _check(bool(0 <= self.faces.min() and self.faces.max() < count), "a face is out of range")
+        _check(_in_range(self.faces, count), "a face is out of range")
         _check(self.part.shape == (triangles,) and bool(self.part.max() < len(PART_NAMES)), "parts differ from the faces")
         for name in ("weld", "head_weight", "vertex_alpha", "field_weight"):
             _check(getattr(self, name).shape == (count,), f"{name} differs from the vertices")
-        _check(bool(0 <= self.weld.min() and self.weld.max() < count), "a weld is out of range")
+        _check(_in_range(self.weld, count), "a weld is out of range")
         _check(self.uv.shape == (count, 2), "uv differs from the vertices")
         _check(self.expression.shape == (52, count, 3), "the expression basis is not (52, V, 3)")
         _check(bool(np.isfinite(self.expression).all()), "an expression offset is not finite")
@@ -180,7 +186,7 @@ class Avatar:
         _check(self.base_color.ndim == 3 and self.base_color.shape[2] == 3, "the base colour is not (H, W, 3)")
         _check(self.light.shape == (9, 3), "the light is not (9, 3)")
         _check(self.landmark_triangles.shape == (468, 3), "the landmark embedding is not (468, 3)")
-        _check(bool(self.landmark_triangles.max() < count), "a landmark is out of range")
+        _check(_in_range(self.landmark_triangles, count), "a landmark is out of range")
 
     @property
     def vertex_part(self) -> np.ndarray:

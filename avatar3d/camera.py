@@ -127,7 +127,7 @@ class Camera:
         height: int,
         **rest: object,
     ) -> Camera:
-        """An OpenXR view: (left, right, up, down) tangents, (3, 3) orientation of the eye in the world (OpenGL axes), position (3,) m."""
+        """An OpenXR view: (left, right, up, down) tangents, the eye's (3, 3) orientation (OpenGL axes) and position (3,) m."""
         left, right, up, down = tangents
         if not (right > left and up > down):
             raise InputError(f"FOV tangents {tangents} are empty; expected right > left and up > down")
@@ -194,9 +194,7 @@ class Camera:
             raise InputError(f"camera {value.get('name', '?')!r} holds something that is not a number: {error}") from error
 
 
-def stereo_pair(
-    center: Camera, ipd_m: float = DEFAULT_IPD_M, inward_tangent: float = 0.0
-) -> tuple[Camera, Camera]:
+def stereo_pair(center: Camera, ipd_m: float = DEFAULT_IPD_M, inward_tangent: float = 0.0) -> tuple[Camera, Camera]:
     """(left, right) eye cameras of a viewer at `center`: parallel axes, each moved by half the IPD along the camera's x.
 
     inward_tangent shifts each frustum by that tangent toward the nose (asymmetric, as headset displays have it).

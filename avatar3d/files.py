@@ -18,6 +18,14 @@ def replacing(path: str | Path) -> Iterator[Path]:
     Raises InputError when the folder does not exist, cannot be written, or the target is a folder.
     """
     target = Path(path)
+    with _temporary(target) as temporary:
+        yield temporary
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+
+
+@contextmanager
+def _temporary(target: Path) -> Iterator[Path]:
     if target.is_dir():
         raise InputError(f"cannot write {target}: it is a folder; name a file")
     folder = target.parent
@@ -31,10 +39,18 @@ def replacing(path: str | Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise the InputError that writing `path` would raise, before long work starts; leaves nothing behind."""
+    target = Path(path)
+    existed = target.exists()
+    with _temporary(target):
+        pass
+    if existed and not os.access(target, os.W_OK):
+        raise InputError(f"cannot write {target}: the file there is read-only; choose another name")
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
