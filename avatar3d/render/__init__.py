@@ -1,0 +1,43 @@
+"""The renderers: `reference` (torch over a compiled rasteriser, differentiable) and `realtime` (OpenGL), same interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from avatar3d.avatar import Avatar
+from avatar3d.camera import Camera
+from avatar3d.errors import InputError
+from avatar3d.motion.code import MotionCode
+from avatar3d.render.frame import Frame, RenderOptions
+
+RENDERER_NAMES = ("realtime", "reference")
+
+
+class Renderer(Protocol):
+    """Draws an avatar at a motion code for some cameras; `close` frees what it holds."""
+
+    name: str
+    info: dict[str, str]
+
+    def render(
+        self, avatar: Avatar, motion: MotionCode, cameras: Sequence[Camera], options: RenderOptions | None = None
+    ) -> list[Frame]: ...
+
+    def close(self) -> None: ...
+
+
+def make_renderer(name: str = "realtime") -> Renderer:
+    """A renderer by name; raises InputError on an unknown name, WorkError where this machine lacks what it needs."""
+    if name == "realtime":
+        from avatar3d.render.realtime import RealtimeRenderer
+
+        return RealtimeRenderer()
+    if name == "reference":
+        from avatar3d.render.reference import ReferenceRenderer
+
+        return ReferenceRenderer()
+    raise InputError(f"unknown renderer {name!r}; expected one of {', '.join(RENDERER_NAMES)}")
+
+
+__all__ = ["RENDERER_NAMES", "Frame", "RenderOptions", "Renderer", "make_renderer"]

@@ -1,0 +1,206 @@
+"""What an avatar looks like at one motion code: posed geometry, shade and attributes; the one definition both renderers draw.
+
+Light, linear colour (Ramamoorthi and Hanrahan 2001, second-order irradiance):
+shade(n) = clip(B(n) @ light, 0.12, 3) ** shading_power for each vertex, n in the world,
+B(n) = [1, x, y, z, xy, yz, 3z² − 1, xz, x² − y²].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from avatar3d.avatar import PART_EYE, PART_LASH, PART_MOUTH, PART_TEETH, PART_TONGUE, Avatar, HairShells
+from avatar3d.color import LUMA_BT709
+from avatar3d.head.rig import head_transform, pose_vertices
+from avatar3d.motion.code import MotionCode
+
+MIN_IRRADIANCE, MAX_IRRADIANCE = 0.12, 3.0  # no point of a lit room is black, none is blown out
+MAX_DELTAS = 4  # texture deltas drawn at once; the strongest ones
+# Strength and exponent of the gloss (Blinn-Phong lobe) by part: wet eyes sharp, teeth and tongue dull, the rest none.
+GLOSS_BY_PART = {PART_EYE: (0.9, 260.0), PART_TEETH: (0.25, 60.0), PART_TONGUE: (0.2, 40.0), PART_MOUTH: (0.05, 30.0)}
+NO_GLOSS = (0.0, 30.0)  # the exponent is the mouth's, so that it stays even across the lip line
+# A photo rarely tells the key light well: the estimate is pulled toward where portrait light mostly comes from.
+USUAL_LIGHT_DIRECTION = np.array([-0.3, 0.5, 0.8]) / np.linalg.norm([-0.3, 0.5, 0.8])
+USUAL_LIGHT_PULL = 0.5  # against the degree-1 part of the irradiance relative to its mean
+BACK_FACE_SHADE = 0.55  # the inside of hair is darker than its outside
+HAIR_CUT = 0.5  # the opaque hair level is cut where its opacity is lower
+MIN_ALPHA = 1 / 255  # head fragments fainter than this are left out, so that they hide nothing
+UP_FOR_TANGENT = np.array([0.0, 1.0, 0.01])  # not parallel to any normal of a face
+
+
+def light_basis(normals: np.ndarray) -> np.ndarray:
+    """(..., 9) basis B(n) of unit normals (..., 3)."""
+    x, y, z = np.moveaxis(normals, -1, 0)
+    return np.stack([np.ones_like(x), x, y, z, x * y, y * z, 3 * z * z - 1, x * z, x * x - y * y], axis=-1)
+
+
+def shade_of(normals: np.ndarray, light: np.ndarray, shading_power: float) -> np.ndarray:
+    """(..., 3) f32 shade of unit world normals (..., 3) under `light` (9, 3)."""
+    irradiance = light_basis(np.asarray(normals, np.float32)) @ np.asarray(light, np.float32)
+    return np.clip(irradiance, MIN_IRRADIANCE, MAX_IRRADIANCE) ** np.float32(shading_power)
+
+
+def light_direction(light: np.ndarray) -> np.ndarray:
+    """(3,) unit vector toward the dominant light of `light` (9, 3), pulled toward USUAL_LIGHT_DIRECTION."""
+    luminance = np.asarray(light, np.float64) @ LUMA_BT709
+    direction = luminance[1:4] / max(abs(luminance[0]), 1e-6) + USUAL_LIGHT_PULL * USUAL_LIGHT_DIRECTION
+    length = np.linalg.norm(direction)
+    return direction / length if length > 1e-6 else USUAL_LIGHT_DIRECTION
+
+
+def smooth_normals(vertices: np.ndarray, faces: np.ndarray, weld: np.ndarray) -> np.ndarray:
+    """(V, 3) f32 area-weighted unit normals of (V, 3) vertices, shared by welded vertices; +Z where there is no area."""
+    a, b, c = (vertices[faces[:, corner]] for corner in range(3))
+    face_normals = np.cross(b - a, c - a)
+    corners = weld[faces].T.ravel()
+    tiled = np.tile(face_normals, (3, 1))
+    sums = np.stack([np.bincount(corners, tiled[:, axis], minlength=len(vertices)) for axis in range(3)], axis=1)[weld]
+    length = np.linalg.norm(sums, axis=1, keepdims=True)
+    return np.where(length > 1e-20, sums / np.maximum(length, 1e-20), [0.0, 0.0, 1.0]).astype(np.float32)
+
+
+def view_directions(positions: np.ndarray, normals: np.ndarray, eye: np.ndarray) -> np.ndarray:
+    """(..., 3) f32 direction to the eye (3,) in the local frame (tangent, bitangent, normal) of world positions and normals."""
+    toward = np.asarray(eye, np.float32) - positions
+    toward = toward / np.linalg.norm(toward, axis=-1, keepdims=True)
+    tangent = np.cross(UP_FOR_TANGENT.astype(np.float32), normals)
+    tangent = tangent / np.maximum(np.linalg.norm(tangent, axis=-1, keepdims=True), 1e-6)
+    bitangent = np.cross(normals, tangent)
+    local = [(toward * axis).sum(-1) for axis in (tangent, bitangent, normals)]
+    return np.stack(local, axis=-1).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What does not move with the motion code.
+
+    faces: (F, 3) i32 of the head in drawing order: [front-facing skin, other front-facing parts, lashes, faded]; the three
+    counts are `skin_count`, `part_count`, `lash_count`, the rest fades (a vertex alpha below one) and is blended over.
+    order: (F,) index into avatar.faces. gloss: (V, 2) f32 strength and exponent. hair_normals: (N, 3) f32 head frame.
+    """
+
+    faces: np.ndarray
+    order: np.ndarray
+    skin_count: int
+    part_count: int
+    lash_count: int
+    vertex_part: np.ndarray
+    gloss: np.ndarray
+    hair_normals: np.ndarray | None
+
+    @property
+    def two_sided(self) -> np.ndarray:
+        """(F,) bool, lashes: seen from both sides."""
+        flags = np.zeros(len(self.faces), bool)
+        first = self.skin_count + self.part_count
+        flags[first : first + self.lash_count] = True
+        return flags
+
+    @property
+    def opaque_count(self) -> int:
+        """Number of faces that do not fade."""
+        return self.skin_count + self.part_count + self.lash_count
+
+
+def layout_of(avatar: Avatar) -> Layout:
+    """The drawing order and fixed attributes of an avatar."""
+    vertex_part = avatar.vertex_part
+    faded = (avatar.vertex_alpha[avatar.faces] < 1).any(axis=1)
+    group = np.where(avatar.part == 0, 0, np.where(avatar.part == PART_LASH, 2, 1))
+    group = np.where(faded, 3, group)
+    order = np.argsort(group, kind="stable")
+    counts = np.bincount(group, minlength=4)
+    table = np.array([GLOSS_BY_PART.get(part, NO_GLOSS) for part in range(256)], np.float32)
+    hair = avatar.hair
+    return Layout(
+        faces=np.ascontiguousarray(avatar.faces[order], dtype=np.int32),
+        order=order,
+        skin_count=int(counts[0]),
+        part_count=int(counts[1]),
+        lash_count=int(counts[2]),
+        vertex_part=vertex_part,
+        gloss=table[vertex_part],
+        hair_normals=None if hair is None else smooth_normals(hair.base, hair.faces, hair.weld),
+    )
+
+
+@dataclass(frozen=True)
+class PosedHair:
+    """Hair follows the head rigidly: world = rotation @ p + translation. normals, shade: (N, 3) f32, world, for every level."""
+
+    shells: HairShells
+    rotation: np.ndarray
+    translation: np.ndarray
+    normals: np.ndarray
+    shade: np.ndarray
+
+    def canonical(self, level: int) -> np.ndarray:
+        """(N, 3) f32 places of one level in the head frame."""
+        return self.shells.base + self.shells.levels[level] * self.shells.extent
+
+    def vertices(self, level: int) -> np.ndarray:
+        """(N, 3) f32 places of one level in the world."""
+        return (self.canonical(level) @ self.rotation.T + self.translation).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An avatar at one motion code.
+
+    vertices, normals, shade: (V, 3) f32 in the world. deltas: [(index into avatar.texture_deltas, activation)], at most
+    MAX_DELTAS. light_direction: (3,) toward the dominant light.
+    """
+
+    avatar: Avatar
+    motion: MotionCode
+    layout: Layout
+    vertices: np.ndarray
+    normals: np.ndarray
+    shade: np.ndarray
+    light_direction: np.ndarray
+    deltas: list[tuple[int, float]]
+    hair: PosedHair | None
+
+    def active_deltas(self) -> Iterator[tuple[np.ndarray, float]]:
+        """(log ratio (h, w, 3), activation) of each drawn texture delta."""
+        for index, activation in self.deltas:
+            yield self.avatar.texture_deltas[index].log_ratio, activation
+
+
+def active_deltas(avatar: Avatar, weights: np.ndarray) -> list[tuple[int, float]]:
+    """The MAX_DELTAS strongest texture deltas at (52,) weights, in the avatar's order: [(index, activation > 0)]."""
+    activations = np.array([delta.activation(weights) for delta in avatar.texture_deltas])
+    strongest = np.argsort(-activations, kind="stable")[:MAX_DELTAS]
+    return [(int(index), float(activations[index])) for index in sorted(strongest) if activations[index] > 0]
+
+
+def build_scene(avatar: Avatar, motion: MotionCode, layout: Layout | None = None) -> Scene:
+    """Pose and light an avatar; pass the avatar's own `layout_of` where many frames are drawn."""
+    layout = layout or layout_of(avatar)
+    vertices = pose_vertices(avatar.vertices, avatar.expression, motion, avatar.head_weight, avatar.joints, layout.vertex_part)
+    normals = smooth_normals(vertices, avatar.faces, avatar.weld)
+    hair = None
+    if avatar.hair is not None and layout.hair_normals is not None:
+        rotation, translation = head_transform(motion, avatar.joints)
+        hair_normals = (layout.hair_normals @ rotation.T).astype(np.float32)
+        hair = PosedHair(
+            shells=avatar.hair,
+            rotation=rotation,
+            translation=translation,
+            normals=hair_normals,
+            shade=shade_of(hair_normals, avatar.light, avatar.shading_power),
+        )
+    return Scene(
+        avatar=avatar,
+        motion=motion,
+        layout=layout,
+        vertices=vertices,
+        normals=normals,
+        shade=shade_of(normals, avatar.light, avatar.shading_power),
+        light_direction=light_direction(avatar.light),
+        deltas=active_deltas(avatar, motion.weights),
+        hair=hair,
+    )
