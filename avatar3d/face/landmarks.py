@@ -16,7 +16,8 @@ INPUT_SIZE = 256  # the network's input, pixels
 CROP_MARGIN = 1.5  # crop side over the face's extent, as the network was trained
 RIGHT_EYE_CORNERS = (33, 133)  # of the subject: outer, inner
 LEFT_EYE_CORNERS = (263, 362)
-# Pairs (subject's right, subject's left) spread over the face, whose difference is the head's left-right axis.
+# Pairs (subject's right, subject's left) spread over the face, whose difference is the head's left-right
+# axis.
 MIRRORED_PAIRS = ((33, 263), (133, 362), (127, 356), (234, 454), (93, 323), (61, 291))
 
 
@@ -24,8 +25,8 @@ MIRRORED_PAIRS = ((33, 263), (133, 362), (127, 356), (234, 454), (93, 323), (61,
 class FaceLandmarks:
     """points_px: (478, 3) float64, x and y in continuous pixels, z in pixels of the same scale.
 
-    z grows away from the camera and is zero near the head's middle; it is a guess of the network, much weaker than x
-    and y. 0-467 are the face mesh, 468-472 the subject's right iris (centre first), 473-477 the left.
+    z grows away from the camera and is zero near the head's middle; it is a guess of the network, much weaker
+    than x and y. 0-467 are the face mesh, 468-472 the subject's right iris (centre first), 473-477 the left.
     presence: in [0, 1], how sure the network is that the crop holds a face.
     """
 

@@ -47,18 +47,24 @@ class Network:
 def load_network(path: Path, member: str | None, threads: int) -> Network:
     """The network in a .tflite file, or in the `member` of a .task bundle; raises InputError when the file is neither."""
     try:
-        if member is None:
-            content = _bounded(path, path.stat().st_size) or path.read_bytes()
-        else:
-            with zipfile.ZipFile(path) as bundle:
-                content = _bounded(path, bundle.getinfo(member).file_size) or bundle.read(member)
-        return Network(content, threads)
+        return Network(_content(path, member), threads)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         wanted = f"a .task bundle with {member}" if member else "a .tflite network"
-        raise InputError(f"cannot use {path} as a face model: it is not {wanted} ({error}); run `avatar3d models pull`") from error
+        raise InputError(
+            f"cannot use {path} as a face model: it is not {wanted}; run `avatar3d models pull` and name no file"
+        ) from error
 
 
-def _bounded(path: Path, size: int) -> None:
+def _content(path: Path, member: str | None) -> bytes:
+    if member is None:
+        _refuse_large(path.stat().st_size)
+        return path.read_bytes()
+    with zipfile.ZipFile(path) as bundle:
+        _refuse_large(bundle.getinfo(member).file_size)
+        return bundle.read(member)
+
+
+def _refuse_large(size: int) -> None:
     if size > MAX_NETWORK_BYTES:
         raise ValueError(f"{size} bytes, more than {MAX_NETWORK_BYTES}")
 

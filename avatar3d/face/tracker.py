@@ -47,8 +47,8 @@ class TrackedFace:
 class FaceTracker:
     """The face networks behind one object; each is loaded when first used and shared between trackers.
 
-    landmarker_path: a face_landmarker.task, by default the one `avatar3d models` keeps. threads: for each network.
-    The first use raises InputError when the model file is missing or not such a bundle.
+    landmarker_path: a face_landmarker.task, by default the one `avatar3d models` keeps. threads: for each
+    network. The first use raises InputError when the model file is missing or not such a bundle.
     """
 
     def __init__(self, landmarker_path: Path | None = None, threads: int = 2) -> None:
@@ -98,10 +98,10 @@ class FaceTracker:
     ) -> TrackedFace:
         """The one face an avatar is made of.
 
-        rgb: (H, W, 3) uint8 sRGB. face_index: which face, 0 being the largest; by default the largest, which `notes`
-        says when there are several. face_box: x, y, width, height in pixels about the face, instead of detection.
-        name: what the sentences call the picture.
-        Raises InputError when there is no face, or it is too small, cut off, or turned too far.
+        rgb: (H, W, 3) uint8 sRGB. face_index: which face, 0 being the largest; by default the largest, which
+        `notes` says when there are several. face_box: x, y, width, height in pixels about the face, instead
+        of detection. name: what the sentences call the picture. Raises InputError when there is no face, or
+        it is too small, cut off, or turned too far.
         """
         height, width = rgb.shape[:2]
         notes: list[str] = []
@@ -112,7 +112,7 @@ class FaceTracker:
             present = self._present_faces(rgb, search.faces)
             count = len(present)
             if not count:
-                raise InputError(_no_face_sentence(name, width, height, search))
+                raise InputError(self._no_face_sentence(rgb, name, search))
             index = 0 if face_index is None else face_index
             if not 0 <= index < count:
                 raise InputError(
@@ -173,17 +173,21 @@ class FaceTracker:
         eyes_to_ears = found.points_px[[468, 473, 1, 13, 234, 454], :2]
         return FaceBox(found.presence, np.array([x, y, x + box_width, y + box_height]), eyes_to_ears), found
 
+    def _no_face_sentence(self, rgb: np.ndarray, name: str, search: Detection) -> str:
+        height, width = rgb.shape[:2]
+        for quarter_turns, needed in ((1, "a quarter turn left"), (2, "half a turn"), (3, "a quarter turn right")):
+            turned = np.ascontiguousarray(np.rot90(rgb, quarter_turns))
+            if self._present_faces(turned, self.search(turned).faces, stop_after=1):
+                return f"no upright face found in {name} ({width}×{height}); it needs {needed}. Turn the picture first."
+        if search.faces:
+            seen = "what looked like one from afar did not when looked at closely"
+        else:
+            seen = f"the best candidate scored {search.best_score:.2f} of the {detector.MIN_SCORE:.2f} needed"
+        return f"no face found in {name} ({width}×{height}); {seen}. Crop closer, or pass --face-box x,y,w,h."
+
 
 def _count(faces: int) -> str:
     return "1 face was" if faces == 1 else f"{faces} faces were"
-
-
-def _no_face_sentence(name: str, width: int, height: int, search: Detection) -> str:
-    if search.faces:
-        seen = "what looked like one from afar did not when looked at closely"
-    else:
-        seen = f"the best candidate scored {search.best_score:.2f} of the {detector.MIN_SCORE:.2f} needed"
-    return f"no face found in {name} ({width}×{height}); {seen}. Crop closer, or pass --face-box x,y,w,h."
 
 
 def _refuse_unusable(landmarks: FaceLandmarks, width: int, height: int, name: str) -> None:
