@@ -1,0 +1,177 @@
+"""Motion codes in the CSV columns that the Live Link Face app records: reading, and writing what it reads.
+
+Columns: Timecode (HH:MM:SS:FF.fff), BlendShapeCount, the 52 ARKit names in PascalCase, then HeadYaw, HeadPitch, HeadRoll,
+LeftEyeYaw, LeftEyePitch, LeftEyeRoll, RightEye… in radians. Yaw turns toward +X, pitch toward +Y and roll from +X to +Y, in
+that order from the outside in; an eyeball's roll is ignored. HeadX, HeadY, HeadZ (metres) are our own addition, written only
+where a head moved. Names are matched without regard to case, columns of other names are skipped.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from avatar3d.errors import InputError
+from avatar3d.files import write_bytes
+from avatar3d.motion.code import ARKIT_NAMES, MotionCode, quaternion_matrix
+
+DEFAULT_FPS = 60.0  # what the app records at unless told otherwise; the FF of a timecode counts in it
+MAX_BYTES = 256_000_000  # four hours at 60 Hz
+MAX_ROWS = 400_000
+_HEAD_ANGLES = ("HeadYaw", "HeadPitch", "HeadRoll")
+_EYE_ANGLES = ("LeftEyeYaw", "LeftEyePitch", "LeftEyeRoll", "RightEyeYaw", "RightEyePitch", "RightEyeRoll")
+_HEAD_PLACE = ("HeadX", "HeadY", "HeadZ")
+_WEIGHT_COLUMNS = tuple(name[0].upper() + name[1:] for name in ARKIT_NAMES)
+_DAY_S = 86_400.0
+
+
+def read_motion_csv(path: str | Path, fps: float = DEFAULT_FPS) -> list[MotionCode]:
+    """The motion codes of a recording, one a row; capture times start at 0 in the first row.
+
+    fps: frames a second that the timecodes count in. Weights outside [0, 1] are clipped, missing angle columns are zero.
+    Raises InputError, with the line number where there is one, for a file that cannot be read, is too large, lacks a column,
+    or holds a cell that is not a finite number.
+    """
+    rows = _rows(Path(path))
+    try:
+        header = next(rows)
+        columns = _columns(header, path)
+        codes: list[MotionCode] = []
+        started_s = last_s = 0.0
+        for line, row in enumerate(rows, start=2):
+            if not any(cell.strip() for cell in row):
+                continue
+            if len(codes) == MAX_ROWS:
+                raise InputError(f"{path} holds more than {MAX_ROWS} rows; cut the recording into parts")
+            if len(row) != len(header):
+                raise InputError(f"line {line} of {path} has {len(row)} cells and the header {len(header)}; repair the row")
+            seconds = _seconds(row[columns["timecode"]], fps, line, path)
+            if not codes:
+                started_s = last_s = seconds
+            while seconds < last_s - _DAY_S / 2:  # the clock passed midnight
+                seconds += _DAY_S
+            last_s = seconds
+            codes.append(_code(row, columns, round((seconds - started_s) * 1e9), len(codes), line, path))
+    except StopIteration:
+        raise InputError(f"{path} is empty; expected a header row and a row for each frame") from None
+    except csv.Error as error:
+        raise InputError(f"{path} is not a CSV file: {error}") from error
+    if not codes:
+        raise InputError(f"{path} holds a header and no frame; expected a row for each frame")
+    return codes
+
+
+def write_motion_csv(path: str | Path, codes: Sequence[MotionCode], fps: float = DEFAULT_FPS) -> None:
+    """Write motion codes so that `read_motion_csv` gives them back: weights to 1e-6, angles to 1e-8 rad, times to 1/1000 frame.
+
+    Confidences and sequence numbers have no column and are not kept. Raises InputError when `path` cannot be written.
+    """
+    moved = any(np.any(code.translation != 0) for code in codes)
+    place = _HEAD_PLACE if moved else ()
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["Timecode", "BlendShapeCount", *_WEIGHT_COLUMNS, *_HEAD_ANGLES, *_EYE_ANGLES, *place])
+    started_ns = codes[0].time_ns if codes else 0
+    count = len(_WEIGHT_COLUMNS) + len(_HEAD_ANGLES) + len(_EYE_ANGLES)
+    for code in codes:
+        angles = [*head_angles(code.rotation), *code.gaze[0], 0.0, *code.gaze[1], 0.0]
+        cells = [f"{value:.6f}" for value in code.weights] + [f"{value:.8f}" for value in angles]
+        if moved:
+            cells += [f"{value:.6f}" for value in code.translation]
+        writer.writerow([_timecode((code.time_ns - started_ns) / 1e9, fps), count, *cells])
+    write_bytes(path, stream.getvalue().encode())
+
+
+def head_angles(rotation: np.ndarray) -> tuple[float, float, float]:
+    """(yaw, pitch, roll) in radians of a unit quaternion xyzw, in this module's order and signs."""
+    matrix = quaternion_matrix(rotation)
+    yaw = math.atan2(matrix[0, 2], matrix[2, 2])
+    pitch = math.asin(float(np.clip(matrix[1, 2], -1.0, 1.0)))
+    return yaw, pitch, math.atan2(matrix[1, 0], matrix[1, 1])
+
+
+def head_rotation(yaw: float, pitch: float, roll: float) -> np.ndarray:
+    """Unit quaternion xyzw of turning by yaw toward +X, then pitch toward +Y, then roll, radians; inverse of `head_angles`."""
+    sy, cy = math.sin(yaw / 2), math.cos(yaw / 2)
+    sp, cp = math.sin(-pitch / 2), math.cos(pitch / 2)
+    sr, cr = math.sin(roll / 2), math.cos(roll / 2)
+    return np.array([
+        cy * sp * cr + sy * cp * sr,
+        sy * cp * cr - cy * sp * sr,
+        cy * cp * sr - sy * sp * cr,
+        cy * cp * cr + sy * sp * sr,
+    ])  # fmt: skip
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    try:
+        if path.is_dir():
+            raise InputError(f"cannot read {path}: it is a folder; name a CSV file of motion codes")
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(f"{path} is {size / 1e6:.0f} MB, more than the {MAX_BYTES // 10**6} MB a recording may have")
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"cannot read the motion file {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not a text file; expected CSV as the Live Link Face app records it") from error
+    return csv.reader(io.StringIO(text, newline=""))
+
+
+def _columns(header: list[str], path: str | Path) -> dict[str, int]:
+    """{lower-case column name: place}, with every needed column present."""
+    columns = {name.strip().lower(): place for place, name in enumerate(header)}
+    missing = [name for name in ("Timecode", *_WEIGHT_COLUMNS) if name.lower() not in columns]
+    if missing:
+        named = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
+        raise InputError(f"{path} lacks the column {named}; expected the columns that the Live Link Face app records")
+    return columns
+
+
+def _code(
+    row: list[str], columns: dict[str, int], time_ns: int, sequence: int, line: int, path: str | Path
+) -> MotionCode:
+    def number(name: str) -> float:
+        place = columns.get(name.lower())
+        if place is None:
+            return 0.0
+        try:
+            value = float(row[place])
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise InputError(f"line {line} of {path}: {name} is {row[place].strip()!r}, not a finite number; repair the row")
+        return value
+
+    return MotionCode(
+        weights=np.array([number(name) for name in _WEIGHT_COLUMNS]),
+        rotation=head_rotation(*(number(name) for name in _HEAD_ANGLES)),
+        translation=np.array([number(name) for name in _HEAD_PLACE]),
+        gaze=np.array([[number(f"{eye}EyeYaw"), number(f"{eye}EyePitch")] for eye in ("Left", "Right")]),
+        time_ns=time_ns,
+        sequence=sequence,
+    )
+
+
+def _seconds(timecode: str, fps: float, line: int, path: str | Path) -> float:
+    try:
+        hours, minutes, seconds, frames = (float(part) for part in timecode.strip().replace(";", ":").split(":"))
+    except ValueError:
+        hours = minutes = seconds = frames = math.nan
+    total = hours * 3600 + minutes * 60 + seconds + frames / fps
+    if not 0 <= total < 100 * 3600:  # not a number either
+        raise InputError(f"line {line} of {path}: the timecode {timecode.strip()!r} is not HH:MM:SS:FF; repair the row")
+    return total
+
+
+def _timecode(seconds: float, fps: float) -> str:
+    thousandths = round(seconds * fps * 1000)  # of a frame, so that rounding carries into whole frames
+    per_second = round(fps * 1000)
+    whole, rest = divmod(thousandths, per_second)
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours:02d}:{minutes:02d}:{whole % 60:02d}:{rest // 1000:02d}.{rest % 1000:03d}"
