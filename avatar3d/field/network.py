@@ -1,0 +1,148 @@
+"""The field as a torch module with a choice of back end for the hash grid: `torch` (definition's twin), `numba`, `tcnn`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from avatar3d.avatar import FieldParams
+from avatar3d.errors import InputError
+from avatar3d.field import tcnn
+from avatar3d.field.definition import HASH_PRIMES, is_dense
+
+IMPLEMENTATIONS = ("numba", "torch", "tcnn")
+
+
+class _NumbaEncoding(torch.autograd.Function):
+    """encode() with numba's kernels; gradients reach the tables, not the positions (training never moves a surface)."""
+
+    @staticmethod
+    def forward(ctx: Any, unit: torch.Tensor, tables: torch.Tensor, resolutions: np.ndarray) -> torch.Tensor:
+        from avatar3d.field.kernels import encode_forward
+
+        levels, _, features = tables.shape
+        unit = unit.detach().contiguous()
+        out = torch.empty(len(unit), levels * features)
+        encode_forward(unit.numpy(), tables.detach().numpy(), resolutions, out.numpy())
+        ctx.unit, ctx.resolutions, ctx.shape = unit, resolutions, tables.shape
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, torch.Tensor, None]:
+        from avatar3d.field.kernels import encode_backward
+
+        table_gradient = torch.empty(ctx.shape)
+        encode_backward(ctx.unit.numpy(), gradients[0].contiguous().numpy(), ctx.resolutions, table_gradient.numpy())
+        return None, table_gradient, None
+
+
+def encode_torch(unit: torch.Tensor, tables: torch.Tensor, resolutions: np.ndarray) -> torch.Tensor:
+    """(N, L·F) features of unit positions (N, 3) in [0, 1]; differentiable in tables and positions."""
+    levels, table_size, features = tables.shape
+    steps = torch.tensor([[c & 1, c >> 1 & 1, c >> 2 & 1] for c in range(8)], device=unit.device)
+    out = []
+    for level, resolution in enumerate(resolutions.tolist()):
+        scaled = unit * resolution
+        cell = scaled.detach().floor().clamp(max=resolution - 1)
+        fraction = (scaled - cell)[:, None]
+        weight = torch.where(steps == 1, fraction, 1 - fraction).prod(-1)
+        corner = cell.long()[:, None] + steps
+        x, y, z = corner.unbind(-1)
+        if is_dense(resolution, table_size):
+            entry = x + (resolution + 1) * (y + (resolution + 1) * z)
+        else:
+            entry = (x * HASH_PRIMES[0] ^ y * HASH_PRIMES[1] ^ z * HASH_PRIMES[2]) & (table_size - 1)
+        picked = tables[level].index_select(0, entry.reshape(-1)).reshape(len(unit), 8, features)
+        out.append((weight[..., None] * picked).sum(1))
+    return torch.cat(out, dim=1)
+
+
+def harmonics_torch(d: torch.Tensor) -> torch.Tensor:
+    """definition.spherical_harmonics for torch: (N, 3) to (N, 8)."""
+    x, y, z = d.unbind(-1)
+    return torch.stack([x, y, z, x * y, y * z, 3 * z * z - 1, x * z, x * x - y * y], dim=-1)
+
+
+class NeuralField(torch.nn.Module):
+    """The field with trainable tables and MLP; the motion projection and the box stay as given.
+
+    implementation: "numba" (training on CPUs), "torch" (any device; the twin the tests trust), "tcnn" (CUDA with tiny-cuda-nn).
+    Raises InputError on another name and WorkError when the named back end is missing here.
+    """
+
+    def __init__(self, params: FieldParams, implementation: str = "numba") -> None:
+        super().__init__()
+        if implementation not in IMPLEMENTATIONS:
+            raise InputError(f"unknown field back end {implementation!r}; expected one of {', '.join(IMPLEMENTATIONS)}")
+        self.implementation = implementation
+        self.resolutions = np.ascontiguousarray(params.resolutions, dtype=np.int64)
+        self.color_bound, self.alpha_bound = float(params.color_bound), float(params.alpha_bound)
+        self.register_buffer("box_min", torch.tensor(params.box_min, dtype=torch.float32))
+        self.register_buffer("box_extent", torch.tensor(params.box_max - params.box_min, dtype=torch.float32))
+        self.register_buffer("motion_projection", torch.tensor(params.motion_projection, dtype=torch.float32))
+        if implementation == "tcnn":
+            self.grid = tcnn.Grid(params)
+        else:
+            self.tables = torch.nn.Parameter(torch.tensor(params.tables, dtype=torch.float32))
+        self.layers = torch.nn.ModuleList()
+        for weight, bias in zip(params.weights, params.biases, strict=True):
+            layer = torch.nn.Linear(weight.shape[1], weight.shape[0])
+            with torch.no_grad():
+                layer.weight.copy_(torch.tensor(weight))
+                layer.bias.copy_(torch.tensor(bias))
+            self.layers.append(layer)
+
+    def grid_parameters(self) -> list[torch.nn.Parameter]:
+        """The hash tables' parameters; the rest of parameters() is the MLP."""
+        return list(self.grid.parameters()) if self.implementation == "tcnn" else [self.tables]
+
+    def mlp_parameters(self) -> list[torch.nn.Parameter]:
+        """The MLP's parameters."""
+        return list(self.layers.parameters())
+
+    def encode(self, positions: torch.Tensor) -> torch.Tensor:
+        """(N, L·F) features of positions (N, 3) metres."""
+        unit = ((positions - self.box_min) / self.box_extent).clamp(0, 1)
+        if self.implementation == "numba":
+            return _NumbaEncoding.apply(unit, self.tables, self.resolutions)
+        if self.implementation == "tcnn":
+            return self.grid(unit)
+        return encode_torch(unit, self.tables, self.resolutions)
+
+    def head(self, features: torch.Tensor, d: torch.Tensor, motion: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Residual (N, 3) and opacity change (N,) from features (N, L·F), directions (N, 3) and projected motion (N or 1, M)."""
+        value = torch.cat([features, harmonics_torch(d), motion.expand(len(d), -1)], dim=1)
+        for index, layer in enumerate(self.layers):
+            value = layer(value)
+            if index + 1 < len(self.layers):
+                value = torch.relu(value)
+        value = value / (1 + value.abs())
+        return value[:, :3] * self.color_bound, value[:, 3] * self.alpha_bound
+
+    def forward(
+        self, positions: torch.Tensor, d: torch.Tensor, weights: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """definition.evaluate for torch: positions (N, 3) m, d (N, 3), weights (52,) or (N, 52) → (N, 3), (N,)."""
+        motion = weights.to(torch.float32).reshape(-1, self.motion_projection.shape[0]) @ self.motion_projection
+        return self.head(self.encode(positions), d, motion)
+
+    def to_params(self) -> FieldParams:
+        """The numbers as they stand, as numpy arrays."""
+
+        def array(tensor: torch.Tensor) -> np.ndarray:
+            return tensor.detach().float().cpu().numpy().copy()
+
+        tables = self.grid.tables() if self.implementation == "tcnn" else array(self.tables)
+        return FieldParams(
+            box_min=array(self.box_min),
+            box_max=array(self.box_min + self.box_extent),
+            resolutions=self.resolutions.copy(),
+            tables=tables,
+            motion_projection=array(self.motion_projection),
+            weights=[array(layer.weight) for layer in self.layers],
+            biases=[array(layer.bias) for layer in self.layers],
+            color_bound=self.color_bound,
+            alpha_bound=self.alpha_bound,
+        )
