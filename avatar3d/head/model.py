@@ -35,10 +35,10 @@ class EyeUV:
 class HeadModel:
     """A morphable head in the head frame (metres, +Y up, +Z out of the face, +X the subject's left, origin between the eyes).
 
-    vertices (V,3) f32: average adult, neutral. faces (F,3) int32: counter-clockwise from outside. uv (V,2) f32: glTF
-    convention; vertices are split at texture seams. part (V,) uint8 and face_part (F,): see PART_NAMES.
+    vertices (V,3) f32: average adult, neutral. faces (F,3) int32: counter-clockwise from outside; part (F,) uint8: see
+    PART_NAMES. uv (V,2) f32: glTF convention; vertices are split at texture seams, vertex_part (V,) uint8 is the part of each.
     weld (V,): first vertex at the same point of the same surface (skin and mouth bag are one surface).
-    mirror (V,): the vertex on the other side. head_weight (V,) f32: share of the head's rotation about the head joint.
+    mirror (V,): the vertex on the other side. head_weight (V,) f32: share of the head's rotation about the neck joint.
     control_identity (I,C,3) f32, control_expression (52,C,3) f32: displacements of C control points, metres, which
     `bind` (V,C) spreads to the vertices; `identity` and `expression` are the spread bases.
     identity_lower, identity_upper (I,): bounds of coefficients; zero is the average. identity_mean, identity_sigma (I,): prior,
@@ -50,7 +50,7 @@ class HeadModel:
     faces: np.ndarray
     uv: np.ndarray
     part: np.ndarray
-    face_part: np.ndarray
+    vertex_part: np.ndarray
     weld: np.ndarray
     mirror: np.ndarray
     head_weight: np.ndarray
@@ -138,10 +138,14 @@ class HeadModel:
         """Centres (2,3) of the left and right eyeball."""
         return self.joint_positions(vertices)[[self.joint_names.index("leftEye"), self.joint_names.index("rightEye")]]
 
+    def joints(self, vertices: np.ndarray) -> dict[str, np.ndarray]:
+        """Joint positions {name: (3,)} of a neutral head's vertices (V,3), as an Avatar keeps them."""
+        return dict(zip(self.joint_names, self.joint_positions(vertices), strict=True))
+
     @cached_property
     def eye_vertices(self) -> tuple[np.ndarray, np.ndarray]:
         """Vertex indices of the left and right eyeball."""
-        eyes = np.flatnonzero(self.part == EYES)
+        eyes = np.flatnonzero(self.vertex_part == EYES)
         return eyes[self.vertices[eyes, 0] > 0], eyes[self.vertices[eyes, 0] < 0]
 
     def eye_radii(self, vertices: np.ndarray) -> np.ndarray:
@@ -190,7 +194,8 @@ def _from_arrays(a: dict[str, np.ndarray]) -> HeadModel:
     joint_count = len(a["joint_names"])
     regressor = sp.csr_matrix((a["joint_weights"], a["joint_indices"].astype(np.int32), a["joint_offsets"]), (joint_count, count))
     return HeadModel(
-        vertices=a["vertices"], faces=a["faces"].astype(np.int32), uv=a["uv"], part=a["part"], face_part=a["face_part"],
+        vertices=a["vertices"], faces=a["faces"].astype(np.int32), uv=a["uv"], part=a["face_part"],
+        vertex_part=a["part"],
         weld=a["weld"].astype(np.int32), mirror=a["mirror"].astype(np.int32), head_weight=a["head_weight"], bind=bind,
         control_identity=a["identity_quantised"] * a["identity_scale"][:, None, None],
         control_expression=a["expression_quantised"] * a["expression_scale"][:, None, None],
@@ -207,11 +212,11 @@ def _from_arrays(a: dict[str, np.ndarray]) -> HeadModel:
 
 
 def _subdivide(model: HeadModel, levels: int, parts: tuple[int, ...]) -> Subdivision:
-    chosen = np.isin(model.face_part, parts)
+    chosen = np.isin(model.part, parts)
     used, inverse = np.unique(model.faces[chosen], return_inverse=True)
     faces = inverse.reshape(-1, 3)
     matrix = sp.csr_matrix((np.ones(len(used)), (np.arange(len(used)), used)), (len(used), len(model.vertices)))
-    uv, part = model.uv[used].astype(np.float64), model.part[used]
+    uv, part = model.uv[used].astype(np.float64), model.part[chosen]
     _, weld = np.unique(model.weld[used], return_inverse=True)
     first = np.full(weld.max() + 1, len(used))
     np.minimum.at(first, weld, np.arange(len(used)))
@@ -220,8 +225,7 @@ def _subdivide(model: HeadModel, levels: int, parts: tuple[int, ...]) -> Subdivi
         step, split, faces, weld = _loop_step(faces, weld)
         matrix = (step @ matrix).tocsr()
         uv = split @ uv
-        ends = split.indices.reshape(-1) if split.nnz == 0 else split.indices[split.indptr[:-1]]
-        part = part[ends]
+        part = np.tile(part, 4)
     return Subdivision(matrix, faces, uv.astype(np.float32), part, weld)
 
 

@@ -1,19 +1,21 @@
-"""How a motion code moves a head of the model: weights, eyeballs about their centres, the head about its joint."""
+"""How a motion code moves a head: weights, eyeballs about their centres, the head about its neck joint; arrays in, arrays out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
 
-from avatar3d.head.model import HeadModel
+from avatar3d.head.model import EYES, HeadModel
 
-# Eye turn at an eyeLook weight of one, radians: ARKit's own range (about 30° sideways, 25° up, 30° down).
-LOOK_SIDE_RAD, LOOK_UP_RAD, LOOK_DOWN_RAD = np.radians(30.0), np.radians(25.0), np.radians(30.0)
+LOOK_MAX_RAD = 0.5  # eye turn at an eyeLook weight of one
+# Places of the eyeLook weights in ARKit's order: (Down, In, Out, Up) of the left and of the right eye.
+LOOK_INDICES = ((1, 2, 3, 4), (8, 9, 10, 11))
 
 
 class Motion(Protocol):
-    """What `pose` reads of a motion code (see avatar3d.motion.code.MotionCode)."""
+    """What the rig reads of a motion code (see avatar3d.motion.code.MotionCode)."""
 
     weights: np.ndarray
     rotation: np.ndarray
@@ -28,43 +30,79 @@ def rotation_matrix(quaternion: np.ndarray) -> np.ndarray:
         [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
         [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
         [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-    ])
+    ])  # fmt: skip
 
 
 def eye_rotation(yaw_rad: float, pitch_rad: float) -> np.ndarray:
-    """Rotation (3,3) that turns +Z by yaw toward +X, then by pitch toward +Y."""
+    """Rotation (3,3) that tilts +Z by pitch toward +Y, then turns it by yaw toward +X."""
     cy, sy, cp, sp = np.cos(yaw_rad), np.sin(yaw_rad), np.cos(pitch_rad), np.sin(pitch_rad)
     about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
     about_x = np.array([[1, 0, 0], [0, cp, sp], [0, -sp, cp]])
     return about_y @ about_x
 
 
-def look_angles(model: HeadModel, weights: np.ndarray) -> np.ndarray:
-    """Yaw and pitch (2,2) of [left, right] eye, radians, that the eight eyeLook weights ask for."""
-    value = {name: float(weights[k]) for k, name in enumerate(model.expression_names) if name.startswith("eyeLook")}
-    pitch = [LOOK_UP_RAD * value[f"eyeLookUp{s}"] - LOOK_DOWN_RAD * value[f"eyeLookDown{s}"] for s in ("Left", "Right")]
-    # Out is away from the nose: +X for the left eye.
-    left = LOOK_SIDE_RAD * (value["eyeLookOutLeft"] - value["eyeLookInLeft"])
-    right = LOOK_SIDE_RAD * (value["eyeLookInRight"] - value["eyeLookOutRight"])
-    return np.array([[left, pitch[0]], [right, pitch[1]]])
+def gaze_angles(motion: Motion) -> np.ndarray:
+    """Yaw (toward +X) and pitch (toward +Y) of [left, right] eye, (2,2) radians: gaze plus what the eyeLook weights ask for.
+
+    A source gives one of the two; the sum is limited to LOOK_MAX_RAD · 1.2, the eye's own range.
+    """
+    weights = np.asarray(motion.weights, float)
+    angles = np.array(motion.gaze, float)
+    for eye, (down, inward, outward, up) in enumerate(LOOK_INDICES):
+        away = 1.0 if eye == 0 else -1.0  # the left eye's way out is +X
+        angles[eye] += LOOK_MAX_RAD * np.array([away * (weights[outward] - weights[inward]), weights[up] - weights[down]])
+    return np.clip(angles, -1.2 * LOOK_MAX_RAD, 1.2 * LOOK_MAX_RAD)
 
 
-def gaze_angles(model: HeadModel, motion: Motion) -> np.ndarray:
-    """Yaw and pitch (2,2) of [left, right] eye: the measured gaze where there is one, else the eyeLook weights."""
-    gaze = np.asarray(motion.gaze, float)
-    return gaze if np.any(gaze) else look_angles(model, np.asarray(motion.weights))
+def head_transform(motion: Motion, joints: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation (3,3) and shift (3,) of the points that follow the head wholly: p → R @ p + t, metres."""
+    rotation = rotation_matrix(motion.rotation)
+    pivot = np.asarray(joints["neck"], float)
+    return rotation, pivot - rotation @ pivot + np.asarray(motion.translation, float)
+
+
+def pose_vertices(
+    vertices: np.ndarray,
+    expression: np.ndarray,
+    motion: Motion,
+    head_weight: np.ndarray,
+    joints: Mapping[str, np.ndarray],
+    vertex_part: np.ndarray,
+) -> np.ndarray:
+    """Vertices (V,3) f32 in the world: the head frame moved by the motion's pose.
+
+    vertices (V,3): neutral; expression (52,V,3): displacements; head_weight (V,): share of the head's turn about
+    joints["neck"]; vertex_part (V,): eyeball vertices (part 1) turn about joints leftEye (x > 0) and rightEye. The
+    translation moves the whole bust. Blending is linear, as glTF skinning does it.
+    """
+    posed = np.array(vertices, np.float32)
+    weights = np.asarray(motion.weights, np.float32)
+    for index in np.flatnonzero(weights):
+        posed += weights[index] * expression[index]
+    place_eyes(posed, np.asarray(vertices), motion, joints, vertex_part)
+    rotation, shift = head_transform(motion, joints)
+    translation = np.asarray(motion.translation, float)
+    turned = posed @ rotation.T + shift
+    share = np.asarray(head_weight)[:, None]
+    return (share * turned + (1 - share) * (posed + translation)).astype(np.float32)
+
+
+def place_eyes(
+    posed: np.ndarray, neutral: np.ndarray, motion: Motion, joints: Mapping[str, np.ndarray], vertex_part: np.ndarray
+) -> None:
+    """Turn the eyeball vertices of `posed` (V,3) in place to the motion's gaze, from their places in `neutral`."""
+    eyes = np.flatnonzero(vertex_part == EYES)
+    middle = (np.asarray(joints["leftEye"])[0] + np.asarray(joints["rightEye"])[0]) / 2
+    for name, on_side, (yaw, pitch) in zip(
+        ("leftEye", "rightEye"), (neutral[eyes, 0] > middle, neutral[eyes, 0] <= middle), gaze_angles(motion), strict=True
+    ):
+        index = eyes[on_side]
+        centre = np.asarray(joints[name])
+        posed[index] = (neutral[index] - centre) @ eye_rotation(yaw, pitch).T + centre
 
 
 def pose(model: HeadModel, neutral: np.ndarray, motion: Motion) -> np.ndarray:
-    """Posed vertices (V,3) f32 of a neutral head (V,3): expression, gaze, then head turn and translation, metres."""
-    vertices = neutral + model.expression_offsets(motion.weights)
-    joints = model.joint_positions(neutral)
-    for index, centre, (yaw, pitch) in zip(model.eye_vertices, model.eye_centres(neutral), gaze_angles(model, motion), strict=True):
-        if yaw or pitch:
-            vertices[index] = (vertices[index] - centre) @ eye_rotation(yaw, pitch).T + centre
-    rotation = rotation_matrix(motion.rotation)
-    pivot = joints[model.joint_names.index("head")]
-    turned = (vertices - pivot) @ rotation.T + pivot
-    share = model.head_weight[:, None]
-    posed = vertices + share * (turned - vertices) + np.asarray(motion.translation)
-    return posed.astype(np.float32)
+    """`pose_vertices` of a head of the model with neutral vertices (V,3)."""
+    return pose_vertices(
+        neutral, model.expression, motion, model.head_weight, model.joints(neutral), model.vertex_part
+    )
