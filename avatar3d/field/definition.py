@@ -174,9 +174,7 @@ def bound(y: np.ndarray) -> np.ndarray:
     return y / (1 + np.abs(y))
 
 
-def evaluate(
-    params: FieldParams, positions: np.ndarray, d: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def evaluate(params: FieldParams, positions: np.ndarray, d: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Colour residual (N, 3) f32, linear light within ±color_bound, and opacity change (N,) f32 within ±alpha_bound.
 
     positions: (N, 3) metres in the neutral head. d: (N, 3) unit view direction in the local frame. weights: (52,) ARKit.

@@ -1,4 +1,4 @@
-"""Hash-grid kernels for CPUs (numba): the forward pass runs parallel over samples, the backward pass over levels, free of races."""
+"""Hash-grid kernels for CPUs (numba): forward parallel over samples, backward parallel over levels, free of races."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class _NumbaEncoding(torch.autograd.Function):
 
 def encode_torch(unit: torch.Tensor, tables: torch.Tensor, resolutions: np.ndarray) -> torch.Tensor:
     """(N, L·F) features of unit positions (N, 3) in [0, 1]; differentiable in tables and positions."""
-    levels, table_size, features = tables.shape
+    _, table_size, features = tables.shape
     steps = torch.tensor([[c & 1, c >> 1 & 1, c >> 2 & 1] for c in range(8)], device=unit.device)
     out = []
     for level, resolution in enumerate(resolutions.tolist()):
@@ -112,7 +112,7 @@ class NeuralField(torch.nn.Module):
         return encode_torch(unit, self.tables, self.resolutions)
 
     def head(self, features: torch.Tensor, d: torch.Tensor, motion: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Residual (N, 3) and opacity change (N,) from features (N, L·F), directions (N, 3) and projected motion (N or 1, M)."""
+        """Residual (N, 3) and opacity change (N,) of features (N, L·F), directions (N, 3), projected motion (N or 1, M)."""
         value = torch.cat([features, harmonics_torch(d), motion.expand(len(d), -1)], dim=1)
         for index, layer in enumerate(self.layers):
             value = layer(value)
@@ -121,9 +121,7 @@ class NeuralField(torch.nn.Module):
         value = value / (1 + value.abs())
         return value[:, :3] * self.color_bound, value[:, 3] * self.alpha_bound
 
-    def forward(
-        self, positions: torch.Tensor, d: torch.Tensor, weights: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, positions: torch.Tensor, d: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """definition.evaluate for torch: positions (N, 3) m, d (N, 3), weights (52,) or (N, 52) → (N, 3), (N,)."""
         motion = weights.to(torch.float32).reshape(-1, self.motion_projection.shape[0]) @ self.motion_projection
         return self.head(self.encode(positions), d, motion)

@@ -89,7 +89,7 @@ def uv_raster(faces: np.ndarray, uv: np.ndarray, size: tuple[int, int], gutter: 
 
 
 def sample_bilinear(texture: np.ndarray, uv: np.ndarray) -> np.ndarray:
-    """(N, C) f32 bilinear samples of a texture (H, W, C) at uv (N, 2), clamped at its border; texel centres at (i + 0.5) / size."""
+    """(N, C) f32 bilinear samples of a texture (H, W, C) at uv (N, 2), clamped; texel centres lie at (i + 0.5) / size."""
     height, width = texture.shape[:2]
     x = np.clip(uv[:, 0] * width - 0.5, 0, width - 1)
     y = np.clip(uv[:, 1] * height - 0.5, 0, height - 1)

@@ -56,7 +56,8 @@ def test_hashed_index_equals_unsigned_32_bit_arithmetic() -> None:
     corner = np.random.default_rng(0).integers(0, 257, (1000, 3))
     u = corner.astype(np.uint32)
     with np.errstate(over="ignore"):
-        expected = (u[:, 0] ^ u[:, 1] * np.uint32(HASH_PRIMES[1]) ^ u[:, 2] * np.uint32(HASH_PRIMES[2])) & np.uint32((1 << 14) - 1)
+        hashed = u[:, 0] ^ u[:, 1] * np.uint32(HASH_PRIMES[1]) ^ u[:, 2] * np.uint32(HASH_PRIMES[2])
+    expected = hashed & np.uint32((1 << 14) - 1)
     assert not is_dense(256, 1 << 14)
     assert (corner_index(corner, 256, 1 << 14) == expected).all()
 
@@ -143,7 +144,7 @@ def test_unknown_or_missing_back_end_is_one_sentence() -> None:
     try:
         import tinycudann  # noqa: F401
     except (ImportError, OSError):
-        with pytest.raises(WorkError, match="needs tiny-cuda-nn and an NVIDIA GPU.*numba, which runs here"):
+        with pytest.raises(WorkError, match=r"needs tiny-cuda-nn and an NVIDIA GPU.*numba, which runs here"):
             NeuralField(new_field(), "tcnn")
 
 
