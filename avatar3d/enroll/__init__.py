@@ -1,0 +1,1 @@
+"""Enrolment: one photo in, one avatar out; one step a file."""

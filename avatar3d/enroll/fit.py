@@ -1,0 +1,274 @@
+"""The fit: camera, identity, expression and gaze of one face from its landmarks, with a neutral head that is truly neutral.
+
+Knows nothing of pictures. Lengths inside the solver are millimetres, so that the head model's prior (HeadModel.identity_sigma)
+and the residuals share one unit; what comes out is metres.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from avatar3d.camera import Camera
+from avatar3d.errors import InputError
+from avatar3d.enroll.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER, MOUTH_CORNERS, motion_weights, neutral_head
+from avatar3d.enroll.solver import descend
+from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.head.model import HeadModel
+from avatar3d.head.rig import gaze_angles
+from avatar3d.motion.code import MotionCode
+
+# Without EXIF the focal length is taken as 1.6 times the longer side (a 58 mm lens on 35 mm film). It is nearly unobservable:
+# 600 to 2500 px fit the same face equally well.
+FOCAL_PRIOR = 1.6
+ROUNDS = 10  # of linearisation; the residual is still from the 7th on
+SWEEPS = 60  # of coordinate descent in a round; each costs a few tenths of a millisecond
+EXPRESSION_SIGMA = 0.5  # of a weight about the blendshape network's answer, against residuals in mm
+DEPTH_WEIGHT = 0.35  # of the network's z against its x and y: a guess, but it stops sloping skulls
+DEPTH_SCALE = 0.92  # the network's z in its own pixels over true depth, measured against the 3D scan
+OUTLINE_WEIGHT = 0.3  # outline points slide on the silhouette
+ROBUST_MM = 1.6  # residual at which a point's weight starts to fall (pseudo-Huber)
+# Identity alone must have a closed, unsmiling mouth, or the photo's expression leaks into it.
+LIP_GAP_WEIGHT, CORNER_WEIGHT = 1.5, 0.6
+
+OUTLINE = (
+    10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377, 152, 148, 176, 149, 150, 136,
+    172, 58, 132, 93, 234, 127, 162, 21, 54, 103, 67, 109,
+)  # fmt: skip
+IRIS_CENTRES = (473, 468)  # left, right of the subject
+MM = 1000.0
+
+
+@dataclass(frozen=True)
+class FaceFit:
+    """What one photo says about a head.
+
+    camera: the photo's, head frame, photo size. identity (I,), expression (52,): coefficients of the head model as fitted.
+    vertices (V,3): identity as fitted, metres. neutral_vertices (V,3): the same with the mouth closed and the eyes at rest, what
+    an avatar stores. motion: the photo's expression and gaze over neutral_vertices, head pose identity (the camera has it).
+    projected_px (468,2) and residual_px (468,): the fitted landmarks in the photo and their distance to the network's.
+    residual_iod_pct: mean residual, % of the distance between the eyes. seconds: spent.
+    """
+
+    camera: Camera
+    identity: np.ndarray
+    expression: np.ndarray
+    motion: MotionCode
+    vertices: np.ndarray
+    neutral_vertices: np.ndarray
+    projected_px: np.ndarray
+    residual_px: np.ndarray
+    residual_iod_pct: float
+    iod_px: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Basis:
+    """Landmarks of a head model in mm: template (468,3), displacement of each coefficient (n,468,3), prior and box."""
+
+    template: np.ndarray
+    shapes: np.ndarray
+    identity_count: int
+    lower: np.ndarray
+    upper: np.ndarray
+    mean: np.ndarray
+    precision: np.ndarray
+    weight: np.ndarray
+
+
+def photo_intrinsics(width: int, height: int, focal_px: float | None) -> np.ndarray:
+    """(3,3) pinhole intrinsics centred in the picture, with the prior focal length when the photo states none."""
+    focal = focal_px if focal_px else FOCAL_PRIOR * max(width, height)
+    return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])
+
+
+def fit_face(
+    landmarks: FaceLandmarks,
+    blendshapes: np.ndarray,
+    width: int,
+    height: int,
+    focal_px: float | None,
+    head: HeadModel,
+    intrinsics: np.ndarray | None = None,
+) -> FaceFit:
+    """Fit the head model to one face.
+
+    landmarks: in the photo's pixels. blendshapes: (52,) the network's ARKit weights, the expression's prior. focal_px: from
+    EXIF, or None. intrinsics: (3,3), overrides it (a calibrated camera).
+    Raises InputError when no head pose explains the landmarks.
+    """
+    start = time.perf_counter()
+    points = np.asarray(landmarks.points_px, dtype=np.float64)
+    intrinsics = photo_intrinsics(width, height, focal_px) if intrinsics is None else np.asarray(intrinsics, np.float64)
+    basis = _landmark_basis(head, np.asarray(blendshapes, np.float64))
+    coefficients, rotation, translation = _solve(basis, points[: len(head.landmark_tri)], intrinsics)
+    count = basis.identity_count
+    identity, expression = coefficients[:count], coefficients[count:]
+    camera = Camera(width, height, intrinsics, rotation, translation / MM, name="photo")
+    vertices = head.shape(identity)
+
+    neutral_vertices, rest = neutral_head(head, vertices, expression)
+    projected, _ = camera.project(head.landmark_points(vertices + head.expression_offsets(expression)))
+    residual = np.linalg.norm(projected - points[: len(projected), :2], axis=1)
+    weights = motion_weights(head, vertices, neutral_vertices, expression, rest)
+    gaze = _gaze(head, neutral_vertices, points, camera) - gaze_angles(MotionCode(weights=weights))
+    iod = landmarks.iod_px
+    return FaceFit(
+        camera=camera, identity=identity, expression=expression, motion=MotionCode(weights=weights, gaze=gaze),
+        vertices=vertices, neutral_vertices=neutral_vertices, projected_px=projected, residual_px=residual,
+        residual_iod_pct=float(100 * residual.mean() / iod), iod_px=iod, seconds=time.perf_counter() - start,
+    )  # fmt: skip
+
+
+def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
+    controls = np.concatenate([head.control_identity, head.control_expression]) * MM
+    spread = _landmark_spread(head)
+    count = len(controls)
+    shapes = (spread @ np.moveaxis(controls, 0, 1).reshape(controls.shape[1], -1)).reshape(-1, count, 3)
+    weight = np.sqrt(np.clip(np.asarray(head.landmark_confidence, np.float64), 0.1, 1.0))
+    weight[list(OUTLINE)] *= OUTLINE_WEIGHT
+    expressions = len(head.control_expression)
+    return _Basis(
+        template=head.landmark_points(head.vertices).astype(np.float64) * MM,
+        shapes=np.ascontiguousarray(np.moveaxis(shapes, 1, 0), dtype=np.float64),
+        identity_count=len(head.control_identity),
+        lower=np.r_[head.identity_lower, np.zeros(expressions)].astype(np.float64),
+        upper=np.r_[head.identity_upper, np.ones(expressions)].astype(np.float64),
+        mean=np.r_[head.identity_mean, blendshapes].astype(np.float64),
+        precision=np.r_[1 / head.identity_sigma**2, np.full(expressions, 1 / EXPRESSION_SIGMA**2)].astype(np.float64),
+        weight=weight,
+    )
+
+
+def _landmark_spread(head: HeadModel):  # noqa: ANN202 - a scipy sparse matrix (468, C)
+    import scipy.sparse as sp
+
+    rows = np.repeat(np.arange(len(head.landmark_tri)), 3)
+    pick = sp.csr_matrix((head.landmark_bary.ravel(), (rows, head.landmark_tri.ravel())), (len(head.landmark_tri), len(head.vertices)))
+    return pick @ head.bind
+
+
+def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coefficients, rotation (3,3) and translation (3,) mm that bring the model's landmarks onto (468,3) points."""
+    coefficients = basis.mean.copy()
+    mouth_rows, mouth_target = _mouth_rows(basis)
+    focal = np.diag(intrinsics)[:2]
+    rotation, translation = _first_pose(basis, coefficients, points, intrinsics)
+    for _ in range(ROUNDS):
+        shape = basis.template + np.tensordot(coefficients, basis.shapes, 1)
+        rotation, translation = _refine_pose(shape, points, basis.weight, intrinsics, rotation, translation)
+        local = shape @ rotation.T + translation
+        depth = local[:, 2]
+        px_per_mm = focal.mean() / depth.mean()
+        projected = local[:, :2] / depth[:, None] * focal + intrinsics[:2, 2]
+        residual = (points[:, :2] - projected) / px_per_mm
+        robust = 1 / np.sqrt(1 + (np.linalg.norm(residual, axis=1) / ROBUST_MM) ** 2)
+        weight = basis.weight * np.sqrt(robust)
+
+        moved = basis.shapes @ rotation.T
+        plane = (moved[..., :2] - (local[:, :2] / depth[:, None]) * moved[..., 2:]) * (focal / depth[:, None]) / px_per_mm
+        pose = _pose_jacobian(local, rotation, shape, focal) / px_per_mm
+        deep = points[:, 2] - points[:, 2].mean()
+        deep_residual = DEPTH_WEIGHT * basis.weight * (DEPTH_SCALE * deep / px_per_mm - (depth - depth.mean()))
+        deep_moved = DEPTH_WEIGHT * basis.weight * (moved[..., 2] - moved[..., 2].mean(1, keepdims=True))
+        deep_pose = DEPTH_WEIGHT * basis.weight[:, None] * _depth_jacobian(shape, rotation)
+
+        count = len(coefficients)
+        rows = np.concatenate([(plane * weight[:, None]).reshape(count, -1), deep_moved], 1)
+        target = np.r_[(residual * weight[:, None]).ravel(), deep_residual]
+        free = np.concatenate([(pose * weight[:, None, None]).reshape(-1, 6), deep_pose])
+        # Variable projection (Golub and Pereyra 1973): the pose follows every step of the coefficients exactly.
+        basis_of_pose = np.linalg.qr(free)[0]
+        rows = rows - (rows @ basis_of_pose) @ basis_of_pose.T
+        target = target - basis_of_pose @ (basis_of_pose.T @ target)
+        rows = np.concatenate([rows, mouth_rows.T], 1)
+        target = np.r_[target, mouth_target - mouth_rows @ coefficients]
+        gram = rows @ rows.T + np.diag(basis.precision)
+        linear = rows @ (target + rows.T @ coefficients) + basis.precision * basis.mean
+        descend(gram, linear, coefficients, basis.lower, basis.upper, SWEEPS)
+    shape = basis.template + np.tensordot(coefficients, basis.shapes, 1)
+    rotation, translation = _refine_pose(shape, points, basis.weight, intrinsics, rotation, translation)
+    return coefficients, rotation, translation
+
+
+def _mouth_rows(basis: _Basis) -> tuple[np.ndarray, np.ndarray]:
+    """(r,n) rows and (r,) targets: identity alone has the template's lip gap and the template's corner height."""
+    shapes = np.zeros_like(basis.shapes)
+    shapes[: basis.identity_count] = basis.shapes[: basis.identity_count]
+    gap = (shapes[:, INNER_LIP_UPPER, 1] - shapes[:, INNER_LIP_LOWER, 1]).T * LIP_GAP_WEIGHT
+    corners = (shapes[:, MOUTH_CORNERS, 1] - shapes[:, [13], 1]).T * CORNER_WEIGHT
+    rows = np.concatenate([gap, corners])
+    return rows, np.zeros(len(rows))
+
+
+def _first_pose(
+    basis: _Basis, coefficients: np.ndarray, points: np.ndarray, intrinsics: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    shape = basis.template + np.tensordot(coefficients, basis.shapes, 1)
+    image = np.ascontiguousarray(points[:, :2])
+    found, turn, translation = cv2.solvePnP(shape, image, intrinsics, None, flags=cv2.SOLVEPNP_SQPNP)
+    if not found or not np.isfinite(translation).all() or translation[2, 0] <= 0:
+        raise InputError("no head pose explains the landmarks of this face; use a photo that shows the whole face from nearer the front")
+    return cv2.Rodrigues(turn)[0], translation.ravel()
+
+
+def _refine_pose(
+    shape: np.ndarray, points: np.ndarray, weight: np.ndarray, intrinsics: np.ndarray, rotation: np.ndarray, translation: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted Gauss-Newton over the six pose parameters, landmarks' depth included."""
+    focal = np.diag(intrinsics)[:2]
+    for _ in range(4):
+        local = shape @ rotation.T + translation
+        depth = local[:, 2]
+        scale = depth.mean() / focal.mean()
+        residual = (points[:, :2] - local[:, :2] / depth[:, None] * focal - intrinsics[:2, 2]) * scale
+        robust = np.sqrt(1 / np.sqrt(1 + (np.linalg.norm(residual, axis=1) / ROBUST_MM) ** 2)) * weight
+        deep = DEPTH_SCALE * (points[:, 2] - points[:, 2].mean()) * scale - (depth - depth.mean())
+        rows = np.concatenate([
+            (_pose_jacobian(local, rotation, shape, focal) * scale * robust[:, None, None]).reshape(-1, 6),
+            DEPTH_WEIGHT * weight[:, None] * _depth_jacobian(shape, rotation),
+        ])  # fmt: skip
+        target = np.r_[(residual * robust[:, None]).ravel(), DEPTH_WEIGHT * weight * deep]
+        step = np.linalg.lstsq(rows, target, rcond=None)[0]
+        rotation = cv2.Rodrigues(step[:3])[0] @ rotation
+        translation = translation + step[3:]
+    return rotation, translation
+
+
+def _pose_jacobian(local: np.ndarray, rotation: np.ndarray, shape: np.ndarray, focal: np.ndarray) -> np.ndarray:
+    """(N,2,6) derivative of pixels by a small turn (left of the rotation) and a shift of the translation, mm."""
+    turned = shape @ rotation.T
+    depth = local[:, 2]
+    move = np.zeros((len(local), 3, 6))
+    move[:, 0, 1], move[:, 0, 2] = turned[:, 2], -turned[:, 1]
+    move[:, 1, 0], move[:, 1, 2] = -turned[:, 2], turned[:, 0]
+    move[:, 2, 0], move[:, 2, 1] = turned[:, 1], -turned[:, 0]
+    move[:, :, 3:] = np.eye(3)
+    slope = (local[:, :2] / depth[:, None])[..., None]
+    return (move[:, :2] - slope * move[:, 2:]) * (focal[:, None] / depth[:, None, None])
+
+
+def _depth_jacobian(shape: np.ndarray, rotation: np.ndarray) -> np.ndarray:
+    """(N,6) derivative of depth about its mean by the same six parameters."""
+    turned = shape @ rotation.T
+    rows = np.column_stack([turned[:, 1], -turned[:, 0], np.zeros((len(shape), 4))])
+    return rows - rows.mean(0)
+
+
+def _gaze(head: HeadModel, vertices: np.ndarray, points: np.ndarray, camera: Camera) -> np.ndarray:
+    """(2,2) yaw toward +X and pitch toward +Y, radians: where the ray through each iris meets the eyeball."""
+    gaze = np.zeros((2, 2))
+    for eye, (centre, radius) in enumerate(zip(head.eye_centres(vertices), head.eye_radii(vertices), strict=True)):
+        pixel = points[IRIS_CENTRES[eye], :2]
+        ray = camera.unproject(pixel, np.array(1.0)) - camera.center
+        ray /= np.linalg.norm(ray)
+        along = (centre - camera.center) @ ray
+        off = np.linalg.norm(camera.center + along * ray - centre)
+        hit = camera.center + (along - np.sqrt(max(radius**2 - off**2, 0.0))) * ray - centre
+        direction = hit / np.linalg.norm(hit)
+        gaze[eye] = np.arctan2(direction[0], direction[2]), np.arcsin(np.clip(direction[1], -1, 1))
+    return np.clip(gaze, -0.6, 0.6)

@@ -1,0 +1,112 @@
+"""From a face as photographed to one at rest: mouth closed, lids at rest; and the motion that leads back to the photo."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from avatar3d.enroll.solver import descend
+from avatar3d.head.model import SKIN, HeadModel
+from avatar3d.motion.code import ARKIT_INDEX
+
+INNER_LIP_UPPER = (191, 80, 81, 82, 13, 312, 311, 310, 415)
+INNER_LIP_LOWER = (95, 88, 178, 87, 14, 317, 402, 318, 324)
+MOUTH_CORNERS = (61, 291)
+MM = 1000.0
+
+# Which shapes may close the mouth and level its corners; rolls would hide the lips instead.
+MOUTH_SHAPES = tuple(name for name in ARKIT_INDEX if name.startswith("mouth") and "Roll" not in name) + ("jawOpen",)
+SHAPE_RIDGE = 0.6  # mm of error a unit of a shape must save
+CORNER_WEIGHT = 0.6  # of the corners' height against the lips' gap
+SHAPE_BOX = (-0.25, 0.8)
+# The model's lids at rest are opened wider than people's; a photo with narrower eyes tells how far.
+REST_BLINK_MAX, REST_SQUINT_MAX = 0.16, 0.2
+LIP_PRESS_M = 0.0003  # closed lips touch and press a little
+SEAL_REACH_M = 0.009  # over which a lip gives way when it is moved to meet the other
+MAX_SEAL_M = 0.004  # more than this is an open mouth that the shapes should have closed
+PHOTO_RIDGE_MM = 2.0  # error that a unit of a weight's change from the fit must save on every skin vertex
+
+
+def neutral_head(head: HeadModel, vertices: np.ndarray, expression: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (V,3) with closed mouth and resting lids, and the weights (52,) that led there from `vertices` (V,3).
+
+    expression: (52,) fitted weights, which tell how narrow the eyes are. A smile that leaked into the identity is taken out by
+    a bounded least-squares solve over mouth shapes; what is still open is sealed by moving both lips together.
+    """
+    from scipy.optimize import lsq_linear
+
+    rest = np.zeros(len(expression))
+    for stem, most in (("eyeBlink", REST_BLINK_MAX), ("eyeSquint", REST_SQUINT_MAX)):
+        sides = [ARKIT_INDEX[stem + side] for side in ("Left", "Right")]
+        # One value for both sides: a rest pose is symmetric, a wink is not rest.
+        rest[sides] = min(float(expression[sides].min()), most)
+    names = [ARKIT_INDEX[name] for name in MOUTH_SHAPES]
+    template = head.landmark_points(head.vertices) * MM
+    points = head.landmark_points(vertices) * MM
+    shapes = np.stack([head.landmark_points(head.expression[k]) for k in names]) * MM
+    upper, lower, corners = list(INNER_LIP_UPPER), list(INNER_LIP_LOWER), list(MOUTH_CORNERS)
+
+    def gap(x: np.ndarray) -> np.ndarray:
+        return x[..., upper, 1] - x[..., lower, 1]
+
+    def lift(x: np.ndarray) -> np.ndarray:
+        return x[..., corners, 1] - x[..., [13], 1]
+
+    # The template's own mouth is closed, so its landmarks' gap is what closed lips look like to the embedding.
+    rows = np.concatenate([gap(shapes).T, CORNER_WEIGHT * lift(shapes).T, SHAPE_RIDGE * np.eye(len(names))])
+    target = np.concatenate([
+        gap(template) - gap(points), CORNER_WEIGHT * (lift(template) - lift(points)), np.zeros(len(names))
+    ])  # fmt: skip
+    rest[names] += lsq_linear(rows, target, SHAPE_BOX).x
+    closed = vertices + np.tensordot(rest.astype(np.float32), head.expression, 1)
+    return seal_lips(head, closed), rest
+
+
+def seal_lips(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
+    """Vertices (V,3) with both lips moved toward each other by half of what still parts them, fading over SEAL_REACH_M."""
+    lips = np.flatnonzero((head.regions["lips"] > 0.5) & (head.vertex_part == SKIN))
+    jaw = -head.expression[ARKIT_INDEX["jawOpen"]][:, 1]
+    lower = jaw[lips] > 0.5 * jaw[lips].max()
+    half_width = np.abs(vertices[lips, 0]).max()
+    stations = np.linspace(-0.8, 0.8, 17) * half_width
+    reach = half_width / 8  # lips are sampled every few millimetres
+    gap = np.zeros(len(stations))
+    for k, x in enumerate(stations):
+        near = np.abs(vertices[lips, 0] - x) < reach
+        if (near & lower).any() and (near & ~lower).any():
+            gap[k] = vertices[lips[near & ~lower], 1].min() - vertices[lips[near & lower], 1].max()
+    middle = np.interp(vertices[:, 0], stations, np.clip(gap + LIP_PRESS_M, 0, MAX_SEAL_M))
+    middle *= np.clip((1.05 * half_width - np.abs(vertices[:, 0])) / (0.25 * half_width), 0, 1)
+
+    # The lip line in the middle between both, as height and depth over x.
+    line_y = np.zeros(len(stations))
+    line_z = np.zeros(len(stations))
+    for k, x in enumerate(stations):
+        near = lips[np.abs(vertices[lips, 0] - x) < reach]
+        is_lower = jaw[near] > 0.5 * jaw[lips].max()
+        line_y[k] = (vertices[near[~is_lower], 1].min() + vertices[near[is_lower], 1].max()) / 2
+        line_z[k] = vertices[near, 2].mean()
+    away = np.hypot(
+        vertices[:, 1] - np.interp(vertices[:, 0], stations, line_y), vertices[:, 2] - np.interp(vertices[:, 0], stations, line_z)
+    )
+    fade = np.exp(-((away / SEAL_REACH_M) ** 2))
+    # Only what the lips belong to moves; teeth and tongue keep their place.
+    moves = np.isin(head.vertex_part, (SKIN, 5))
+    below = np.clip(jaw / (0.5 * jaw[lips].max()), 0, 1)
+    sealed = vertices.copy()
+    sealed[:, 1] += np.where(moves, fade * middle * (below - 0.5), 0)
+    return sealed
+
+
+def motion_weights(
+    head: HeadModel, vertices: np.ndarray, neutral_vertices: np.ndarray, expression: np.ndarray, rest: np.ndarray
+) -> np.ndarray:
+    """(52,) weights in [0, 1] that bring neutral_vertices as near as they can to the photo's face, vertices + expression."""
+    skin = np.flatnonzero((head.regions["face"] > 0.5) & (head.vertex_part == SKIN))
+    basis = head.expression[:, skin].reshape(len(expression), -1).astype(np.float64) * MM
+    photo = vertices[skin] + head.expression_offsets(expression)[skin]
+    wish = (photo - neutral_vertices[skin]).ravel().astype(np.float64) * MM
+    weights = np.clip(expression - rest, 0, 1)
+    ridge = np.full(len(basis), PHOTO_RIDGE_MM**2)
+    gram = basis @ basis.T + np.diag(ridge)
+    descend(gram, basis @ wish + ridge * weights, weights, np.zeros(len(basis)), np.ones(len(basis)), 200)
+    return weights
