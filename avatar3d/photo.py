@@ -62,7 +62,7 @@ def load_photo(path: str | Path, max_megapixels: float = MAX_MEGAPIXELS) -> Phot
                 upright = ImageOps.exif_transpose(picture)
                 if exif.get(ExifTags.Base.Orientation, 1) != 1:
                     notes.append("turned upright as its EXIF orientation says")
-                rgb = _to_rgb(upright, profile, notes)
+                rgb = _to_rgb(upright, profile, notes, path)
         except _DECODE_ERRORS as error:
             raise InputError(
                 f"{path} is damaged and cannot be decoded ({_reason(error)}); copy it again from its source"
@@ -140,10 +140,10 @@ def _exif(picture: Image.Image) -> dict[int, Any]:
         return {}
 
 
-def _to_rgb(picture: Image.Image, profile: bytes | None, notes: list[str]) -> np.ndarray:
+def _to_rgb(picture: Image.Image, profile: bytes | None, notes: list[str], path: Path) -> np.ndarray:
     """(H, W, 3) uint8 sRGB of a decoded picture of any mode."""
     if picture.mode.startswith("I") or picture.mode == "F":
-        return _deep_grey_to_rgb(picture, notes)
+        return _deep_grey_to_rgb(picture, notes, path)
     alpha = None
     if picture.has_transparency_data:
         with_alpha = picture.convert("RGBA")
@@ -164,11 +164,11 @@ def _to_rgb(picture: Image.Image, profile: bytes | None, notes: list[str]) -> np
     return rgb
 
 
-def _deep_grey_to_rgb(picture: Image.Image, notes: list[str]) -> np.ndarray:
+def _deep_grey_to_rgb(picture: Image.Image, notes: list[str], path: Path) -> np.ndarray:
     """(H, W, 3) uint8 of a greyscale picture with more than 8 bits a pixel."""
     values = np.asarray(picture).astype(np.float64)
     if picture.mode == "F" or values.min() < 0 or values.max() > 65535:
-        raise ValueError("its pixels are not 8-bit or 16-bit values")
+        raise InputError(f"{path} does not hold 8-bit or 16-bit pixels; save it as JPEG or PNG")
     notes.append("reduced from 16 to 8 bits")
     notes.append("it is greyscale, so the avatar has no colour")
     grey = np.rint(values / 257.0).astype(np.uint8)

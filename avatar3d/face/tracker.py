@@ -28,6 +28,7 @@ MIN_PRESENCE = 0.5  # the landmark network's own operating point
 MIN_IOD_PX = 24.0  # below it a landmark's error, about a crop pixel, passes 4 % of the face
 MAX_OUTSIDE_SHARE = 0.08  # a chin or an ear may be cut; more leaves the network guessing
 MAX_YAW_RAD = math.radians(55.0)  # beyond it the far half of the mesh is invention
+MAX_UPRIGHT_RAD = math.radians(50.0)  # more is hardly a tilted head but a picture on its side
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,11 @@ class FaceTracker:
                     f"--face-index {'1' if count == 2 else f'1 to {count - 1}'}."
                 )
         _refuse_unusable(landmarks, width, height, name)
+        if abs(landmarks.roll_rad) > MAX_UPRIGHT_RAD:
+            notes.append(
+                f"the face in {name} is tilted by {math.degrees(abs(landmarks.roll_rad)):.0f}°; if the picture lies on "
+                "its side, turn it upright"
+            )
         return self._measured(box, landmarks, count, notes)
 
     def _measured(
@@ -175,10 +181,16 @@ class FaceTracker:
 
     def _no_face_sentence(self, rgb: np.ndarray, name: str, search: Detection) -> str:
         height, width = rgb.shape[:2]
-        for quarter_turns, needed in ((1, "a quarter turn left"), (2, "half a turn"), (3, "a quarter turn right")):
+        for quarter_turns in (2, 1):  # the detector itself finds faces turned by up to a quarter, either way
             turned = np.ascontiguousarray(np.rot90(rgb, quarter_turns))
-            if self._present_faces(turned, self.search(turned).faces, stop_after=1):
-                return f"no upright face found in {name} ({width}×{height}); it needs {needed}. Turn the picture first."
+            present = self._present_faces(turned, self.search(turned).faces, stop_after=1)
+            if present:
+                left = (quarter_turns + round(present[0][1].roll_rad / (math.pi / 2))) % 4
+                needed = ("no turn", "a quarter turn left", "half a turn", "a quarter turn right")[left]
+                return (
+                    f"no upright face found in {name} ({width}×{height}), but one that needs {needed}; turn the "
+                    "picture and try again."
+                )
         if search.faces:
             seen = "what looked like one from afar did not when looked at closely"
         else:
