@@ -1,0 +1,23 @@
+"""Generators: what proposes the head's 2D picture for a motion code and a camera; never per eye, never the last word."""
+
+from avatar3d.generator.protocol import (
+    GeneratedView,
+    Generator,
+    GeneratorRequest,
+    GeometryBuffers,
+    PhotoEvidence,
+    generator_names,
+    load_generator,
+    make_request,
+)
+
+__all__ = [
+    "GeneratedView",
+    "Generator",
+    "GeneratorRequest",
+    "GeometryBuffers",
+    "PhotoEvidence",
+    "generator_names",
+    "load_generator",
+    "make_request",
+]

@@ -1,0 +1,190 @@
+"""The generator protocol: what a generator is asked, what it answers, and how one is found by name.
+
+A generator runs in 2D at enrolment (or, live, slower than the display). What it makes reaches the eyes only through the
+texture and the field, so both eyes see one head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from avatar3d.avatar import Avatar
+from avatar3d.camera import Camera
+from avatar3d.errors import InputError, WorkError
+from avatar3d.motion.code import MotionCode
+
+if TYPE_CHECKING:
+    from avatar3d.render.frame import Frame
+    from avatar3d.render.reference import Fragments
+
+ENTRY_POINT_GROUP = "avatar3d.generators"
+# Found even in a checkout that was never installed, whose entry points no metadata lists.
+BUILT_IN = {"photo": "avatar3d.generator.photo:PhotoGenerator"}
+MIN_HAIR_OPACITY = 0.1  # a blended hair level fainter than this is not what a pixel shows
+
+
+@dataclass(frozen=True)
+class PhotoEvidence:
+    """What enrolment knows about the photo, all on one pixel grid.
+
+    rgb: (H, W, 3) u8 sRGB. camera: the fitted photo camera. motion: the photo's own motion code. matte: (H, W) f32 in [0, 1],
+    the person. hair_alpha: (H, W) f32 in [0, 1], or None where no hair was found. Raises InputError when sizes differ.
+    """
+
+    rgb: np.ndarray
+    camera: Camera
+    motion: MotionCode
+    matte: np.ndarray
+    hair_alpha: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        size = (self.camera.height, self.camera.width)
+        if self.rgb.shape != (*size, 3) or self.rgb.dtype != np.uint8:
+            raise InputError(f"the photo is {self.rgb.dtype} {self.rgb.shape}, expected uint8 {(*size, 3)} as its camera says")
+        for name in ("matte", "hair_alpha"):
+            value = getattr(self, name)
+            if value is not None and value.shape != size:
+                raise InputError(f"{name} is {value.shape}, expected {size} as the photo's camera says")
+
+
+@dataclass(frozen=True)
+class GeometryBuffers:
+    """What surface each pixel shows; row 0 at the top.
+
+    surface: (H, W) i8, render.frame's SURFACE_*. level: (H, W) i8 hair level, −1 on the head. face: (H, W) i32 index into
+    avatar.faces or hair.faces, −1 where empty. barycentric: (H, W, 3) f32. depth: (H, W) f32 metres, inf where empty.
+    normal: (H, W, 3) f32 world. d: (H, W, 3) f32 unit view direction in the local frame.
+    """
+
+    surface: np.ndarray
+    level: np.ndarray
+    face: np.ndarray
+    barycentric: np.ndarray
+    depth: np.ndarray
+    normal: np.ndarray
+    d: np.ndarray
+
+
+@dataclass(frozen=True)
+class GeneratorRequest:
+    """Draw `identity` at `motion` for `camera`; coarse: the avatar as rendered so far (linear, premultiplied)."""
+
+    identity: Avatar
+    motion: MotionCode
+    camera: Camera
+    coarse: Frame
+    geometry: GeometryBuffers
+
+
+@dataclass(frozen=True)
+class GeneratedView:
+    """rgba: (H, W, 4) f32, sRGB in [0, 1], straight alpha. confidence: (H, W) f32 in [0, 1]: how far to believe each pixel."""
+
+    rgba: np.ndarray
+    confidence: np.ndarray
+
+
+class Generator(Protocol):
+    """Anything with a name and a `generate`; deterministic for equal requests."""
+
+    name: str
+
+    def generate(self, request: GeneratorRequest) -> GeneratedView:
+        """The picture asked for, and how far to believe it."""
+        ...
+
+
+# What an entry point names: given the photo's evidence, a generator.
+GeneratorFactory = Callable[[PhotoEvidence], Generator]
+
+
+def _found() -> dict[str, EntryPoint | str]:
+    return {**BUILT_IN, **{point.name: point for point in entry_points(group=ENTRY_POINT_GROUP) if point.name not in BUILT_IN}}
+
+
+def generator_names() -> list[str]:
+    """Names of the built-in and installed generators."""
+    return sorted(_found())
+
+
+def load_generator(name: str) -> GeneratorFactory:
+    """The factory registered under `name` in the entry-point group `avatar3d.generators`.
+
+    Raises InputError on an unknown name and WorkError when the plug-in behind a known one cannot be imported.
+    """
+    found = _found()
+    if name not in found:
+        raise InputError(f"unknown generator {name!r}; expected one of {', '.join(sorted(found))}")
+    point = found[name]
+    try:
+        if isinstance(point, str):
+            module, attribute = point.split(":")
+            return getattr(import_module(module), attribute)
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        raise WorkError(
+            f"the generator {name!r} is installed but cannot be loaded ({error}); reinstall the package it is in"
+        ) from error
+
+
+def make_request(avatar: Avatar, motion: MotionCode, camera: Camera) -> GeneratorRequest:
+    """The request for one view: the avatar drawn without its field by the reference renderer, and its geometry buffers."""
+    import torch
+
+    from avatar3d.render.frame import Frame
+    from avatar3d.render.reference import composite, fragments, shade_fragments, textures_of
+    from avatar3d.render.scene import build_scene
+
+    scene = build_scene(avatar, motion)
+    with torch.no_grad():
+        textures = textures_of(scene)
+        drawn = fragments(scene, camera)
+        shaded = [shade_fragments(layer, textures) for layer in drawn]
+        picture = composite(drawn, shaded, camera.width * camera.height)
+    shape = (camera.height, camera.width)
+    frame = Frame(picture.rgba.numpy().reshape(*shape, 4), picture.depth.reshape(shape), picture.surface.reshape(shape))
+    alphas = [alpha.numpy() for _, alpha in shaded]
+    return GeneratorRequest(avatar, motion, camera, frame, geometry_buffers(drawn, alphas, picture.depth, shape))
+
+
+def geometry_buffers(
+    drawn: list[Fragments], alphas: list[np.ndarray], opaque_depth: np.ndarray, shape: tuple[int, int]
+) -> GeometryBuffers:
+    """Geometry of what each pixel shows: the opaque surface at `opaque_depth` (H·W,), else the most opaque hair level over it.
+
+    drawn, alphas: render.reference's fragments of each surface and their opacity.
+    """
+    count = shape[0] * shape[1]
+    surface, level = np.full(count, -1, np.int8), np.full(count, -1, np.int8)
+    face, depth = np.full(count, -1, np.int32), np.full(count, np.inf, np.float32)
+    barycentric, normal, d = (np.zeros((count, 3), np.float32) for _ in range(3))
+    strongest = np.full(count, MIN_HAIR_OPACITY, np.float32)
+    for layer, alpha in zip(drawn, alphas, strict=True):
+        if layer.level >= 1:
+            chosen = np.flatnonzero(~np.isfinite(opaque_depth[layer.pixel]) & (alpha >= strongest[layer.pixel]))
+            strongest[layer.pixel[chosen]] = alpha[chosen]
+        else:
+            chosen = np.flatnonzero(layer.depth == opaque_depth[layer.pixel])
+        pixel = layer.pixel[chosen]
+        surface[pixel], level[pixel], face[pixel], depth[pixel] = (
+            layer.surface,
+            layer.level,
+            layer.face[chosen],
+            layer.depth[chosen],
+        )
+        barycentric[pixel], normal[pixel], d[pixel] = layer.barycentric[chosen], layer.normal[chosen], layer.d[chosen]
+    return GeometryBuffers(
+        surface.reshape(shape),
+        level.reshape(shape),
+        face.reshape(shape),
+        barycentric.reshape(*shape, 3),
+        depth.reshape(shape),
+        normal.reshape(*shape, 3),
+        d.reshape(*shape, 3),
+    )
