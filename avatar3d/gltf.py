@@ -1,0 +1,454 @@
+"""The glTF 2.0 binary container: collects buffer views, accessors and images, and takes them apart with every size checked.
+
+It knows glTF (Khronos, glTF 2.0 specification) and nothing of avatars; avatar3d.glb says what goes where.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from avatar3d.errors import InputError
+
+Json = dict[str, Any]
+
+MAX_FILE_BYTES = 256 * 2**20  # an avatar is about 6 MB; more than this is not one
+MAX_JSON_BYTES = 16 * 2**20  # Python's objects take some ten times the text
+MAX_DECODED_BYTES = 2**30  # arrays and pictures together, as they lie in memory
+MAX_IMAGE_SIDE = 8192  # pixels
+MAX_ITEMS = 100_000  # of any list in the JSON that is walked
+
+_MAGIC = b"glTF"
+_JSON_CHUNK, _BIN_CHUNK = 0x4E4F534A, 0x004E4942
+ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER = 34962, 34963
+_COMPONENT_DTYPES: dict[int, np.dtype[Any]] = {
+    5121: np.dtype("u1"),
+    5123: np.dtype("<u2"),
+    5125: np.dtype("<u4"),
+    5126: np.dtype("<f4"),
+}
+_COMPONENT_TYPES = {dtype: number for number, dtype in _COMPONENT_DTYPES.items()}
+_ACCESSOR_WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
+# Types of arrays that only an extension reads.
+_ARRAY_DTYPES: dict[str, np.dtype[Any]] = {
+    "u8": np.dtype("u1"),
+    "u16": np.dtype("<u2"),
+    "u32": np.dtype("<u4"),
+    "f16": np.dtype("<f2"),
+    "f32": np.dtype("<f4"),
+}
+_MIME_FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG"}
+
+
+def plain(value: object) -> object:
+    """Value with numpy numbers and arrays as Python ones and numbers that are not finite as None, ready for JSON."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
+
+
+class GltfWriter:
+    """Collects a document; equal byte strings are stored once, so an extension may name data that the core also holds."""
+
+    def __init__(self, generator: str) -> None:
+        self.document: Json = {"asset": {"version": "2.0", "generator": generator}}
+        self._blocks: list[bytes] = []
+        self._length = 0
+        self._views: dict[tuple[bytes, int | None], int] = {}
+
+    def add(self, kind: str, item: Json) -> int:
+        """Append to a top-level list such as "nodes"; returns the index."""
+        items = self.document.setdefault(kind, [])
+        items.append(item)
+        return len(items) - 1
+
+    def view(self, data: bytes, target: int | None = None, stride: int | None = None) -> int:
+        """Index of the buffer view that holds `data` for `target`, aligned to 4 bytes."""
+        key = (hashlib.sha256(data).digest(), target)
+        if key not in self._views:
+            item: Json = {"buffer": 0, "byteOffset": self._length, "byteLength": len(data)}
+            if stride is not None:
+                item["byteStride"] = stride
+            if target is not None:
+                item["target"] = target
+            block = data + bytes(-len(data) % 4)
+            self._blocks.append(block)
+            self._length += len(block)
+            self._views[key] = self.add("bufferViews", item)
+        return self._views[key]
+
+    def vertex_view(self, values: np.ndarray) -> int:
+        """Index of the buffer view of a vertex attribute (n, width), which several accessors may share."""
+        return self.view(values.tobytes(), ARRAY_BUFFER, values.strides[0])
+
+    def accessor(
+        self,
+        view: int,
+        values: np.ndarray,
+        byte_offset: int = 0,
+        bounds: bool = False,
+        normalized: bool = False,
+    ) -> int:
+        """Accessor of `values` (n,) or (n, width), which lie at byte_offset of the view; bounds adds min and max."""
+        item: Json = {"bufferView": view, **self._shape(values)}
+        if byte_offset:
+            item["byteOffset"] = byte_offset
+        if normalized:
+            item["normalized"] = True
+        if bounds:
+            item |= {"min": values.min(0).tolist(), "max": values.max(0).tolist()}
+        return self.add("accessors", item)
+
+    def sparse_accessor(
+        self, values: np.ndarray, indices_view: int, indices_offset: int, rows: np.ndarray, values_view: int
+    ) -> int:
+        """Accessor of `values` (n, 3) f32 that are zero outside `rows`.
+
+        rows: (k,) u2 or u4 rising, stored at indices_offset of indices_view; their values fill values_view.
+        Without rows the accessor has no data, which glTF reads as zeros.
+        """
+        item: Json = {**self._shape(values), "min": values.min(0).tolist(), "max": values.max(0).tolist()}
+        if len(rows):
+            item["sparse"] = {
+                "count": len(rows),
+                "indices": {
+                    "bufferView": indices_view,
+                    "byteOffset": indices_offset,
+                    "componentType": _COMPONENT_TYPES[rows.dtype.newbyteorder("<")],
+                },
+                "values": {"bufferView": values_view},
+            }
+        return self.add("accessors", item)
+
+    @staticmethod
+    def _shape(values: np.ndarray) -> Json:
+        width = values.shape[1] if values.ndim == 2 else 1
+        name = next(name for name, count in _ACCESSOR_WIDTHS.items() if count == width)
+        component = _COMPONENT_TYPES[values.dtype.newbyteorder("<")]
+        return {"componentType": component, "count": len(values), "type": name}
+
+    def array(self, values: np.ndarray, kind: str) -> Json:
+        """Reference of an array for an extension: {bufferView, type, shape}; kind is a key such as "f32"."""
+        data = np.ascontiguousarray(values, dtype=_ARRAY_DTYPES[kind])
+        content = data.tobytes()
+        digest = hashlib.sha256(content).digest()
+        core = (self._views.get((digest, target)) for target in (ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER))
+        view = next((index for index in core if index is not None), None)
+        return {
+            "bufferView": self.view(content) if view is None else view,
+            "type": kind,
+            "shape": list(data.shape),
+        }
+
+    def indices(self, values: np.ndarray) -> Json:
+        """Reference of an array of numbers from 0, in 16 bits where they fit."""
+        return self.array(values, "u16" if values.size == 0 or values.max() < 2**16 else "u32")
+
+    def picture(self, pixels: np.ndarray) -> Json:
+        """Reference of a PNG of (H, W) or (H, W, 3 or 4) u8: {bufferView, mimeType, width, height}."""
+        buffer = io.BytesIO()
+        Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, "PNG", compress_level=9)
+        return self._encoded(buffer.getvalue(), "image/png", pixels)
+
+    def jpeg(self, pixels: np.ndarray, quality: int) -> Json:
+        """Reference of a JPEG of (H, W, 3) u8 without chroma subsampling."""
+        buffer = io.BytesIO()
+        Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, "JPEG", quality=quality, subsampling=0)
+        return self._encoded(buffer.getvalue(), "image/jpeg", pixels)
+
+    def _encoded(self, data: bytes, mime: str, pixels: np.ndarray) -> Json:
+        height, width = pixels.shape[:2]
+        return {"bufferView": self.view(data), "mimeType": mime, "width": width, "height": height}
+
+    def texture(self, picture: Json, name: str, sampler: int) -> int:
+        """Index of a core texture that shows a picture reference."""
+        image = {"name": name, "mimeType": picture["mimeType"], "bufferView": picture["bufferView"]}
+        return self.add("textures", {"sampler": sampler, "source": self.add("images", image)})
+
+    def to_bytes(self) -> bytes:
+        """The GLB: header, JSON chunk, binary chunk."""
+        document = {**self.document, "buffers": [{"byteLength": self._length}]}
+        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+        text += b" " * (-len(text) % 4)
+        body = b"".join(self._blocks)
+        total = 12 + 8 + len(text) + 8 + len(body)
+        return b"".join(
+            [
+                _MAGIC + struct.pack("<II", 2, total),
+                struct.pack("<II", len(text), _JSON_CHUNK) + text,
+                struct.pack("<II", len(body), _BIN_CHUNK) + body,
+            ]
+        )
+
+
+class GltfReader:
+    """An opened GLB. Every method raises InputError, naming the file, on what is missing, too large or inconsistent."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._budget = MAX_DECODED_BYTES
+        data = self._read_file()
+        self.document, self._body = self._split(data)
+        self._check_buffer()
+
+    def damaged(self, what: str) -> InputError:
+        """The error for a file that contradicts itself."""
+        return InputError(f"{self.path} is damaged: {what}; copy it again or enrol the photo again")
+
+    def _read_file(self) -> bytes:
+        try:
+            size = self.path.stat().st_size
+            if size > MAX_FILE_BYTES:
+                raise InputError(
+                    f"{self.path} is {size / 2**20:.0f} MiB; an avatar is at most {MAX_FILE_BYTES // 2**20} MiB, "
+                    "so this is another file"
+                )
+            with self.path.open("rb") as stream:
+                data = stream.read(MAX_FILE_BYTES + 1)
+        except OSError as error:
+            raise InputError(f"cannot read {self.path}: {error.strerror}; give the path of a GLB avatar") from error
+        if not data:
+            raise InputError(f"{self.path} is empty; give an avatar written by `avatar3d enroll`")
+        return data
+
+    def _split(self, data: bytes) -> tuple[Json, memoryview]:
+        if data[:4] != _MAGIC:
+            hint = "a glTF text file; convert it to binary GLB" if data.lstrip()[:1] == b"{" else "not a GLB"
+            raise InputError(f"{self.path} is {hint}: expected the bytes 'glTF' first, as `avatar3d enroll` writes")
+        if len(data) < 20:
+            raise InputError(f"{self.path} is truncated: {len(data)} bytes; copy it again")
+        version, total = struct.unpack_from("<II", data, 4)
+        if version != 2:
+            raise InputError(f"{self.path} is glTF version {version}; avatar3d reads version 2, so export it as that")
+        if total > len(data):
+            raise InputError(f"{self.path} is truncated: {len(data)} of {total} bytes; copy it again")
+        if total < len(data):
+            raise self.damaged(f"{len(data) - total} bytes follow its stated end")
+        length, kind = struct.unpack_from("<II", data, 12)
+        if kind != _JSON_CHUNK or length > total - 20:
+            raise self.damaged("its first chunk is not whole JSON")
+        if length > MAX_JSON_BYTES:
+            raise self.damaged(f"its JSON takes {length} bytes of the {MAX_JSON_BYTES} allowed")
+        document = self._parse(data[20 : 20 + length])
+        body = memoryview(b"")
+        start = 20 + length
+        if start + 8 <= total:
+            length, kind = struct.unpack_from("<II", data, start)
+            if kind != _BIN_CHUNK or length > total - start - 8:
+                raise self.damaged("its second chunk is not whole binary data")
+            body = memoryview(data)[start + 8 : start + 8 + length]
+        return document, body
+
+    def _parse(self, text: bytes) -> Json:
+        def refuse(constant: str) -> object:
+            raise ValueError(f"{constant} is not JSON")
+
+        try:
+            document = json.loads(text.decode("utf-8"), parse_constant=refuse)
+        except (ValueError, RecursionError) as error:
+            raise self.damaged(f"its JSON cannot be read ({str(error)[:80]})") from error
+        if not isinstance(document, dict):
+            raise self.damaged("its JSON is not an object")
+        return document
+
+    def _check_buffer(self) -> None:
+        buffers = self.entries(self.document, "buffers", 1)
+        if len(buffers) != 1 or not isinstance(buffers[0], dict) or "uri" in buffers[0]:
+            raise self.damaged("it does not hold exactly one buffer of its own")
+        if self.integer(buffers[0], "byteLength", 0, MAX_FILE_BYTES) > len(self._body):
+            raise self.damaged("its buffer is longer than its binary chunk")
+
+    def spend(self, count: int) -> None:
+        """Count bytes about to be allocated against MAX_DECODED_BYTES."""
+        self._budget -= count
+        if self._budget < 0:
+            raise self.damaged(f"it would take more than {MAX_DECODED_BYTES // 2**20} MiB of memory")
+
+    def member(self, parent: Json, key: str) -> Json:
+        """Parent's member `key`, which must be an object."""
+        value = parent.get(key)
+        if not isinstance(value, dict):
+            raise self.damaged(f"{key} is not an object")
+        return value
+
+    def entries(self, parent: Json, key: str, limit: int = MAX_ITEMS) -> list[Any]:
+        """Parent's member `key`, which must be a list of at most `limit`; a missing one is empty."""
+        value = parent.get(key, [])
+        if not isinstance(value, list) or len(value) > limit:
+            raise self.damaged(f"{key} is not a list of at most {limit}")
+        return value
+
+    def integer(self, parent: Json, key: str, low: int, high: int) -> int:
+        """Parent's whole number `key` in [low, high]."""
+        value = parent.get(key)
+        if type(value) is not int or not low <= value <= high:
+            raise self.damaged(f"{key} is not a whole number from {low} to {high}")
+        return value
+
+    def number(self, parent: Json, key: str, missing_as_nan: bool = False) -> float:
+        """Parent's finite number `key`; null reads as NaN where that is allowed."""
+        value = parent.get(key)
+        if value is None and missing_as_nan:
+            return math.nan
+        return self._finite(value, key)
+
+    def numbers(self, parent: Json, key: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Parent's nested list `key` of finite numbers as float64 of exactly `shape`."""
+        values: list[float] = []
+
+        def collect(value: object, rest: tuple[int, ...]) -> None:
+            if not rest:
+                values.append(self._finite(value, key))
+            elif not isinstance(value, list) or len(value) != rest[0]:
+                raise self.damaged(f"{key} does not have the shape {shape}")
+            else:
+                for item in value:
+                    collect(item, rest[1:])
+
+        collect(parent.get(key), shape)
+        return np.array(values).reshape(shape)
+
+    def _finite(self, value: object, key: str) -> float:
+        """Value as a float; 1e30 keeps squares and products in range, and nothing an avatar holds comes near."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e30:
+            raise self.damaged(f"{key} holds something that is not a finite number")
+        return float(value)
+
+    def text(self, parent: Json, key: str) -> str:
+        """Parent's string `key`."""
+        value = parent.get(key)
+        if not isinstance(value, str):
+            raise self.damaged(f"{key} is not text")
+        return value
+
+    def pick(self, kind: str, index: object) -> Json:
+        """Element `index` of a top-level list."""
+        items = self.entries(self.document, kind)
+        if type(index) is not int or not 0 <= index < len(items) or not isinstance(items[index], dict):
+            raise self.damaged(f"it names {kind}[{index}], which it does not hold")
+        return items[index]
+
+    def view(self, index: object, row_bytes: int | None = None) -> memoryview:
+        """The bytes of a buffer view; a stride, if it states one, must be row_bytes."""
+        item = self.pick("bufferViews", index)
+        if item.get("buffer") != 0 or item.get("byteStride", row_bytes) != row_bytes:
+            raise self.damaged(f"bufferViews[{index}] is not a tight range of the first buffer")
+        start = self.integer(item, "byteOffset", 0, len(self._body)) if "byteOffset" in item else 0
+        length = self.integer(item, "byteLength", 1, len(self._body))
+        if start + length > len(self._body):
+            raise self.damaged(f"bufferViews[{index}] reaches beyond the binary data")
+        return self._body[start : start + length]
+
+    def array(self, parent: Json, key: str, kinds: str | tuple[str, ...], shape: tuple[int | None, ...]) -> np.ndarray:
+        """Parent's array reference `key` as a new array; None in `shape` accepts any length. Floats must be finite."""
+        reference = self.member(parent, key)
+        kind = reference.get("type")
+        if kind not in ((kinds,) if isinstance(kinds, str) else kinds):
+            raise self.damaged(f"{key} has the type {kind!r}")
+        found = self.entries(reference, "shape", 8)
+        fits = len(found) == len(shape) and all(
+            type(have) is int and 0 <= have <= MAX_FILE_BYTES and want in (None, have)
+            for have, want in zip(found, shape, strict=True)
+        )
+        if not fits:
+            raise self.damaged(f"{key} has the shape {str(found)[:60]}, expected {shape}")
+        dtype = _ARRAY_DTYPES[str(kind)]
+        data = self.view(reference.get("bufferView"), math.prod(found[1:]) * dtype.itemsize)
+        if math.prod(found) * dtype.itemsize != len(data):
+            raise self.damaged(f"{key} has {len(data)} bytes, its shape {found} needs others")
+        return self._decoded(data, dtype, key).reshape(found)
+
+    def _decoded(self, data: memoryview, dtype: np.dtype[Any], what: str) -> np.ndarray:
+        """A new native array: f4 for floats, i4 for numbers of 16 and 32 bits, u1 for bytes."""
+        self.spend(len(data) // dtype.itemsize * 4)
+        raw = np.frombuffer(data, dtype)
+        if dtype.kind == "f":
+            values = raw.astype(np.float32)
+            if not np.isfinite(values).all():
+                raise self.damaged(f"{what} holds a value that is not finite")
+            return values
+        if dtype.itemsize == 1:
+            return raw.copy()
+        if raw.size and raw.max() >= 2**31:
+            raise self.damaged(f"{what} holds a number over 2³¹")
+        return raw.astype(np.int32)
+
+    def _range(self, item: Json, width: int, count: int, what: str) -> np.ndarray:
+        """(count * width,) numbers at item's bufferView, byteOffset and componentType."""
+        dtype = _COMPONENT_DTYPES.get(self.integer(item, "componentType", 5120, 5126))
+        if dtype is None:
+            raise self.damaged(f"{what} has a component type that avatar3d does not write")
+        data = self.view(item.get("bufferView"), width * dtype.itemsize)
+        start = self.integer(item, "byteOffset", 0, len(data)) if "byteOffset" in item else 0
+        length = count * width * dtype.itemsize
+        if start + length > len(data):
+            raise self.damaged(f"{what} reaches beyond its buffer view")
+        return self._decoded(data[start : start + length], dtype, what)
+
+    def scalars(self, index: object, limit: int) -> np.ndarray:
+        """(n,) i32 of an accessor of indices, each under `limit`."""
+        item = self.pick("accessors", index)
+        if item.get("type") != "SCALAR" or item.get("componentType") == 5126 or "sparse" in item:
+            raise self.damaged(f"accessors[{index}] does not hold plain indices")
+        values = self._range(item, 1, self.integer(item, "count", 1, MAX_FILE_BYTES), f"accessors[{index}]")
+        if values.max() >= limit:
+            raise self.damaged(f"accessors[{index}] holds an index over {limit - 1}")
+        return values.astype(np.int32)
+
+    def add_vectors(self, index: object, into: np.ndarray) -> None:
+        """Add an accessor of 3-vectors, sparse or not, to `into` (n, 3) f32 of the same length."""
+        item = self.pick("accessors", index)
+        what = f"accessors[{index}]"
+        if item.get("type") != "VEC3" or item.get("componentType") != 5126 or item.get("count") != len(into):
+            raise self.damaged(f"{what} does not hold {len(into)} vectors")
+        if "bufferView" in item:
+            into += self._range(item, 3, len(into), what).reshape(-1, 3)
+        if "sparse" in item:
+            sparse = self.member(item, "sparse")
+            count = self.integer(sparse, "count", 1, len(into))
+            rows = self._range(self.member(sparse, "indices"), 1, count, what)
+            if rows.dtype == np.float32 or rows[-1] >= len(into) or (np.diff(rows.astype(np.int64)) <= 0).any():
+                raise self.damaged(f"{what} has sparse indices that do not rise within its count")
+            values = {**self.member(sparse, "values"), "componentType": 5126}
+            into[rows] = self._range(values, 3, count, what).reshape(-1, 3)
+
+    def picture(self, parent: Json, key: str, modes: tuple[str, ...], bytes_per_sample: int = 1) -> np.ndarray:
+        """Parent's picture reference `key` as (H, W) or (H, W, C) u8; modes are Pillow's that are accepted.
+
+        bytes_per_sample: what the caller will expand each sample to, counted before anything is decoded.
+        """
+        reference = self.member(parent, key)
+        width = self.integer(reference, "width", 1, MAX_IMAGE_SIDE)
+        height = self.integer(reference, "height", 1, MAX_IMAGE_SIDE)
+        mime = reference.get("mimeType")
+        if not isinstance(mime, str) or mime not in _MIME_FORMATS:
+            raise self.damaged(f"the picture {key} is neither PNG nor JPEG")
+        data = self.view(reference.get("bufferView"))
+        try:
+            with Image.open(io.BytesIO(data), formats=(_MIME_FORMATS[mime],)) as image:
+                if image.size != (width, height) or image.mode not in modes:
+                    raise self.damaged(f"the picture {key} is {image.size} {image.mode}, stated {(width, height)}")
+                self.spend(width * height * len(image.getbands()) * max(bytes_per_sample, 1))
+                return np.array(image)
+        except InputError:
+            raise
+        except Exception as error:  # Pillow's decoders raise a dozen kinds on damaged data
+            raise self.damaged(f"the picture {key} cannot be decoded ({type(error).__name__})") from error
