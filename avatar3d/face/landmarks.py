@@ -46,7 +46,10 @@ class FaceLandmarks:
 
     @property
     def yaw_rad(self) -> float:
-        """Turn of the head about its vertical axis, positive toward the subject's left; good to about 5 degrees."""
+        """Turn of the head about its vertical axis, positive toward the subject's left.
+
+        Measured on renders of a turned scan: within 2 degrees up to 40, short by 4 to 6 degrees at 50 to 70.
+        """
         right, left = (np.array([pair[side] for pair in MIRRORED_PAIRS]) for side in (0, 1))
         axis = (self.points_px[left] - self.points_px[right]).sum(axis=0)
         return math.atan2(axis[2], math.hypot(axis[0], axis[1]))

@@ -25,9 +25,10 @@ from avatar3d.face.landmarks import (
 from avatar3d.face.networks import LANDMARKER_FILE, Network, load_network
 
 MIN_PRESENCE = 0.5  # the landmark network's own operating point
+SURE_SCORE = 0.8  # a detection this sure is a face even where the landmark network gives up, as in profile
 MIN_IOD_PX = 24.0  # below it a landmark's error, about a crop pixel, passes 4 % of the face
 MAX_OUTSIDE_SHARE = 0.08  # a chin or an ear may be cut; more leaves the network guessing
-MAX_YAW_RAD = math.radians(55.0)  # beyond it the far half of the mesh is invention
+MAX_YAW_RAD = math.radians(55.0)  # about 60 true degrees (a scan, turned); beyond, the far half is invention
 MAX_UPRIGHT_RAD = math.radians(50.0)  # more is hardly a tilted head but a picture on its side
 
 
@@ -191,6 +192,11 @@ class FaceTracker:
                     f"no upright face found in {name} ({width}×{height}), but one that needs {needed}; turn the "
                     "picture and try again."
                 )
+        if any(face.score >= SURE_SCORE for face in search.faces):
+            return (
+                f"the face in {name} ({width}×{height}) cannot be measured: it is in profile, covered or blurred. Use a "
+                "picture from closer to the front."
+            )
         if search.faces:
             seen = "what looked like one from afar did not when looked at closely"
         else:
