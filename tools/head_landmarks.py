@@ -1,11 +1,9 @@
-"""Place MediaPipe's 468 face landmarks on the default head: render it, run the landmarker, cast back, average; into assets/head.npz."""
+"""Place MediaPipe's 468 face landmarks on a head model: render it, run the landmarker, cast back, average, regularise."""
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import struct
-import sys
 import zipfile
 from pathlib import Path
 
@@ -13,11 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import spsolve
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from avatar3d.face import FaceTracker  # noqa: E402
-from avatar3d.files import replacing  # noqa: E402
-from avatar3d.head.model import EYES, LANDMARKS, MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel, load_head  # noqa: E402
+from avatar3d.face import FaceTracker
+from avatar3d.head.model import EYES, LANDMARKS, MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
 
 PICTURE_PX = 768
 YAWS_DEG = (-40, -27, -14, 0, 14, 27, 40)
@@ -339,20 +334,3 @@ def embed(model: HeadModel, bundle: Path) -> dict[str, np.ndarray]:
     print(f"snapped to the skin by median {1e3 * np.median(snapped):.2f} mm, at most {1e3 * snapped.max():.2f} mm")
     return {"landmark_tri": tri.astype(np.uint16), "landmark_bary": bary.astype(np.float32),
             "landmark_confidence": weight.astype(np.float32), "landmark_mirror": mirror.astype(np.uint16)}
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--landmarker", type=Path, required=True, help="face_landmarker.task (`avatar3d models path face_landmarker.task`)")
-    parser.add_argument("--head", type=Path, default=Path(__file__).resolve().parents[1] / "assets" / "head.npz")
-    options = parser.parse_args()
-    landmarks = embed(load_head(options.head), options.landmarker)
-    with np.load(options.head) as old:
-        arrays = {name: old[name] for name in old.files}
-    with replacing(options.head) as temporary, open(temporary, "wb") as handle:
-        np.savez_compressed(handle, **{**arrays, **landmarks})
-
-
-if __name__ == "__main__":
-    main()
