@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -57,14 +58,13 @@ def _expression(text: str) -> dict[str, float]:
     return pairs
 
 
-def _background(text: str) -> tuple[float, float, float] | None:
+def _background(text: str) -> tuple[int, int, int] | None:
     if text == "transparent":
         return None
     digits = text.removeprefix("#")
     try:
-        if len(digits) != 6:
-            raise ValueError
-        return tuple(int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4))  # type: ignore[return-value]
+        red, green, blue = bytes.fromhex(digits)
+        return red, green, blue
     except ValueError:
         raise argparse.ArgumentTypeError(f"background {text!r} is neither #rrggbb nor transparent") from None
 
@@ -86,7 +86,7 @@ def build_parser() -> argparse.ArgumentParser:
     enroll = commands.add_parser("enroll", help="make an avatar from one photo")
     enroll.add_argument("photo", type=Path)
     enroll.add_argument("-o", "--out", type=Path, required=True, help="the avatar file to write (.glb)")
-    enroll.add_argument("--face", type=int, metavar="N", help="which face, counted from the left, 1 first")
+    enroll.add_argument("--face", type=int, metavar="N", help="which face: 0 the largest, 1 the next, ...")
     enroll.add_argument("--face-box", type=_box, metavar="X,Y,W,H", help="where the face is, pixels")
     enroll.add_argument("--generator", default="photo", help="2D generator that paints the views (default: photo)")
     enroll.add_argument("--no-hair", action="store_true", help="do not build a hair volume")
@@ -194,7 +194,7 @@ def _enroll(arguments: argparse.Namespace) -> None:
     from avatar3d.glb import write_glb
 
     options = EnrollOptions(
-        face_index=None if arguments.face is None else arguments.face - 1,
+        face_index=arguments.face,
         face_box=arguments.face_box,
         generator=arguments.generator,
         hair=not arguments.no_hair,
@@ -255,7 +255,7 @@ def _render(arguments: argparse.Namespace) -> None:
         media.check_suffix(arguments.out, moving=len(motions) > 1 or arguments.turntable is not None)
     options = RenderOptions(form=arguments.form, supersample=arguments.supersample)
     pictures = []
-    with ProgressBar(not arguments.quiet) as progress, make_renderer(arguments.renderer) as renderer:
+    with ProgressBar(not arguments.quiet) as progress, closing(make_renderer(arguments.renderer)) as renderer:
         for index, (cameras, motion) in enumerate(zip(views, expressions, strict=True)):
             frames = renderer.render(avatar, motion, cameras, options)
             pictures.append([frame.to_srgb8(arguments.background) for frame in frames])
@@ -373,7 +373,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     from avatar3d.render import make_renderer
 
     avatar = read_glb(arguments.avatar)
-    with ProgressBar(not arguments.quiet) as progress, make_renderer(arguments.renderer) as renderer:
+    with ProgressBar(not arguments.quiet) as progress, closing(make_renderer(arguments.renderer)) as renderer:
         result = evaluate(avatar, arguments.out, renderer, progress=progress)
     stereo = result["stereo"]
     _report(

@@ -118,7 +118,7 @@ class FaceTracker:
             index = 0 if face_index is None else face_index
             if not 0 <= index < count:
                 raise InputError(
-                    f"there is no face {index} in {name}: {_count(count)} found; pass --face-index 0"
+                    f"there is no face {index} in {name}: {_count(count)} found; pass --face 0"
                     + (f" to {count - 1}, 0 being the largest" if count > 1 else "")
                 )
             box, landmarks = present[index]
@@ -126,7 +126,7 @@ class FaceTracker:
                 x, y = (landmarks.box_px[:2] + landmarks.box_px[2:]) / 2
                 notes.append(
                     f"{count} faces found in {name}; using the largest, centred at {x:.0f},{y:.0f}. For another pass "
-                    f"--face-index {'1' if count == 2 else f'1 to {count - 1}'}."
+                    f"--face {'1' if count == 2 else f'1 to {count - 1}'}."
                 )
         _refuse_unusable(landmarks, width, height, name)
         if abs(landmarks.roll_rad) > MAX_UPRIGHT_RAD:

@@ -140,12 +140,12 @@ def test_largest_of_several_faces_is_taken_and_said(tracker, portrait, face):
     assert np.linalg.norm(error, axis=1).max() < 1.5
     x, y = (found.landmarks.box_px[:2] + found.landmarks.box_px[2:]) / 2
     assert found.notes == [
-        f"2 faces found in two.png; using the largest, centred at {x:.0f},{y:.0f}. For another pass --face-index 1."
+        f"2 faces found in two.png; using the largest, centred at {x:.0f},{y:.0f}. For another pass --face 1."
     ]
     second = tracker.track(both, face_index=1)
     assert second.landmarks.points_px[1, 0] < 384 and second.notes == []
     assert refusal(tracker, both, face_index=2, name="two.png") == (
-        "there is no face 2 in two.png: 2 faces were found; pass --face-index 0 to 1, 0 being the largest"
+        "there is no face 2 in two.png: 2 faces were found; pass --face 0 to 1, 0 being the largest"
     )
 
 

@@ -1,0 +1,71 @@
+"""How well a rendered head agrees with its photo: colour inside the head, and the distance between the two outlines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from avatar3d.render.frame import Frame
+
+CHIN, FOREHEAD_TOP = 152, 10  # MediaPipe indices of the face's own vertical axis
+# The outline is compared above this height on that axis (0 chin, 1 top of the forehead): below it collars and shoulders are,
+# which the avatar does not have.
+OUTLINE_FROM = 0.3
+COLOUR_FROM = 0.0
+BACKDROP_SRGB8 = (128, 128, 128)  # a see-through pixel inside the head counts as an error against mid-grey
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """psnr_db: inside the head's matte. outline_px: mean distance between the outlines, both ways, photo pixels. iou: of the
+    two silhouettes above OUTLINE_FROM."""
+
+    psnr_db: float
+    outline_px: float
+    iou: float
+
+
+def face_height(landmarks_px: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """(H, W) height of each pixel on the face's axis: 0 at the chin, 1 at the top of the forehead."""
+    chin, top = landmarks_px[CHIN, :2], landmarks_px[FOREHEAD_TOP, :2]
+    axis = (top - chin) / np.sum((top - chin) ** 2)
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    return (x + 0.5 - chin[0]) * axis[0] + (y + 0.5 - chin[1]) * axis[1]
+
+
+def psnr_db(a: np.ndarray, b: np.ndarray, mask: np.ndarray) -> float:
+    """Peak signal-to-noise ratio of two (H, W, 3) u8 pictures where (H, W) `mask` holds; 99 where they are equal."""
+    difference = (a[mask].astype(np.float64) - b[mask]) / 255
+    error = float(np.mean(difference**2)) if difference.size else 0.0
+    return min(99.0, -10 * np.log10(max(error, 1e-12)))
+
+
+def outline_error(drawn: np.ndarray, wanted: np.ndarray, region: np.ndarray) -> tuple[float, float]:
+    """(mean distance in pixels between the outlines of two (H, W) bool masks, both ways, intersection over union) in `region`.
+
+    The picture's own border is no outline: a head cut off by it is not judged there.
+    """
+    inside = np.zeros(drawn.shape, bool)
+    inside[2:-2, 2:-2] = True
+    outlines = [_outline(mask) & region & inside for mask in (drawn, wanted)]
+    if not outlines[0].any() or not outlines[1].any():
+        return float("inf"), 0.0
+    distances = [cv2.distanceTransform((~outline).astype(np.uint8), cv2.DIST_L2, 5) for outline in outlines]
+    mean = (distances[1][outlines[0]].mean() + distances[0][outlines[1]].mean()) / 2
+    union = ((drawn | wanted) & region).sum()
+    return float(mean), float(((drawn & wanted) & region).sum() / union)
+
+
+def agreement(frame: Frame, photo: np.ndarray, matte: np.ndarray, landmarks_px: np.ndarray) -> Agreement:
+    """Compare a frame drawn at the photo's camera with the (H, W, 3) u8 photo and its (H, W) person matte."""
+    height = face_height(landmarks_px, photo.shape)
+    head = matte > 0.5
+    picture = frame.to_srgb8(BACKDROP_SRGB8)
+    outline_px, iou = outline_error(frame.rgba[..., 3] > 0.5, head, height > OUTLINE_FROM)
+    return Agreement(psnr_db(picture, photo, head & (height > COLOUR_FROM)), outline_px, iou)
+
+
+def _outline(mask: np.ndarray) -> np.ndarray:
+    return mask & ~cv2.erode(mask.astype(np.uint8), np.ones((3, 3), np.uint8)).astype(bool)

@@ -1,0 +1,117 @@
+"""The command line as a user meets it: light help, wrong input as one sentence and exit code 2, JSON as one object."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from make_avatar import synthetic_avatar
+from PIL import Image
+
+from avatar3d import cli
+from avatar3d.camera import Camera
+from avatar3d.glb import write_glb
+
+
+@pytest.fixture(scope="module")
+def avatar_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("avatar") / "head.glb"
+    write_glb(synthetic_avatar(), path)
+    return path
+
+
+def run(capsys, *arguments: object) -> tuple[int, str, str]:
+    try:
+        code = cli.main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_help_imports_nothing_heavy():
+    program = (
+        "import sys; from avatar3d import cli\n"
+        "try: cli.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'cv2', 'scipy', 'numba', 'moderngl', 'PIL', 'ai_edge_litert', 'numpy'} & set(sys.modules)\n"
+        "print(sorted(heavy), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert "enroll" in done.stdout and "evaluate" in done.stdout
+
+
+def test_a_viewer_needs_no_torch(avatar_file, tmp_path):
+    program = "import sys; sys.modules['torch'] = None; from avatar3d import cli; sys.exit(cli.main(sys.argv[1:]))"
+    arguments = ["render", avatar_file, "-o", tmp_path / "a.png", "--size", "64"]
+    subprocess.run([sys.executable, "-c", program, *arguments], check=True)
+    assert Image.open(tmp_path / "a.png").size == (64, 64)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["enroll", "{tmp}/none.jpg", "-o", "{tmp}/a.glb"], "none.jpg"),
+        (["enroll", "{tmp}/text.jpg", "-o", "{tmp}/a.glb"], "text.jpg"),
+        (["enroll", "{tmp}/text.jpg", "-o", "{tmp}/a.png"], "expected a name that ends in .glb"),
+        (["enroll", "{tmp}/text.jpg", "-o", "{tmp}/no/such/a.glb"], "does not exist"),
+        (["render", "{tmp}/text.jpg", "-o", "{tmp}/a.png"], "text.jpg"),
+        (["render", "{avatar}", "-o", "{tmp}/a.xyz"], "xyz"),
+        (["render", "{avatar}", "-o", "{tmp}/a.png", "--size", "99999"], "16..8192"),
+        (["render", "{avatar}", "-o", "{tmp}/a.png", "--expression", "jawDrop=1"], "unknown expression 'jawDrop'"),
+        (["render", "{avatar}", "-o", "{tmp}/a.png", "--expression", "jawOpen=2"], "outside"),
+        (["render", "{avatar}", "-o", "{tmp}/a.png", "--turntable", "1"], "2..720"),
+        (["render", "{avatar}", "-o", "{tmp}/a.png", "--cameras", "{tmp}/none.json"], "none.json"),
+        (["render", "{avatar}", "-o", "{tmp}/a.png", "--cameras", "{tmp}/text.jpg"], "is not JSON"),
+        (["render", "{avatar}", "-o", "{tmp}/a.png", "--background", "blue"], "neither #rrggbb nor transparent"),
+        (["render", "{avatar}"], "required: -o/--out"),
+        (["render", "{avatar}", "-o", "{tmp}/a.png", "--motion", "{tmp}/none.csv"], "none.csv"),
+        (["export", "{avatar}", "-o", "{tmp}/a.stl"], ".ply"),
+        (["models", "pull", "face_lander"], "face_lander"),
+        (["dance"], "invalid choice"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_nothing_is_written(capsys, tmp_path, avatar_file, arguments, sentence):
+    (tmp_path / "text.jpg").write_text("this is no picture")
+    before = sorted(tmp_path.iterdir())
+    filled = [argument.format(tmp=tmp_path, avatar=avatar_file) for argument in arguments]
+    code, out, err = run(capsys, *filled)
+    assert code == 2, err
+    assert sentence in err
+    assert err.count("\n") == 1 and "Traceback" not in err and out == ""
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_pictures_come_out_as_asked(capsys, tmp_path, avatar_file):
+    code, out, _ = run(capsys, "render", avatar_file, "-o", tmp_path / "a.png", "--size", "96x64", "--json")
+    result = json.loads(out)
+    assert code == 0 and set(result) >= {"files", "renderer", "seconds"}
+    assert Image.open(result["files"][0]).size == (96, 64)
+    run(capsys, "render", avatar_file, "-o", tmp_path / "b.png", "--stereo", "side-by-side", "--size", "64")
+    pair = np.asarray(Image.open(tmp_path / "b.png").convert("RGB")).astype(int)
+    assert pair.shape == (64, 128, 3)
+    assert np.abs(pair[:, :64] - pair[:, 64:]).max() > 20  # two eyes, two pictures
+    run(capsys, "render", avatar_file, "-o", tmp_path / "c.png", "--size", "64", "--background", "transparent")
+    assert Image.open(tmp_path / "c.png").mode == "RGBA"
+
+
+def test_cameras_from_a_file_draw_from_where_they_stand(capsys, tmp_path, avatar_file):
+    cameras = [Camera.orbit(yaw, width=80, height=60, name=name) for name, yaw in (("front", 0.0), ("side", 1.5))]
+    (tmp_path / "cameras.json").write_text(json.dumps([camera.to_json() for camera in cameras]))
+    code, _, err = run(capsys, "render", avatar_file, "-o", tmp_path / "views", "--cameras", tmp_path / "cameras.json")
+    assert code == 0, err
+    assert {p.name for p in (tmp_path / "views").iterdir()} == {"front.png", "side.png"}
+    assert Image.open(tmp_path / "views" / "side.png").size == (80, 60)
+    for name in ("../escape", "a/b", ".hidden", ""):
+        (tmp_path / "cameras.json").write_text(json.dumps([{**cameras[0].to_json(), "name": name}]))
+        code, _, err = run(capsys, "render", avatar_file, "-o", tmp_path / "v", "--cameras", tmp_path / "cameras.json")
+        assert code == 2 and "expected a plain file name" in err
+
+
+def test_models_list_is_json(capsys):
+    code, out, _ = run(capsys, "models", "list", "--json")
+    rows = json.loads(out)["models"]
+    assert code == 0 and {"name", "sha256", "bytes", "licence", "purpose", "source", "ok"} <= set(rows[0])
+    assert any(row["name"] == "face_landmarker.task" for row in rows)
