@@ -1,0 +1,110 @@
+"""Assembles the GLSL of shaders/: includes, defines, and the field's MLP written out as literals; touches no GL state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from avatar3d.avatar import FieldParams
+from avatar3d.resources import shader_path
+
+GLSL_VERSION = 330  # OpenGL 3.3 core: every desktop driver of the last decade, and Mesa's software one
+HARMONICS = 8
+MAX_TABLE_WIDTH_LOG2 = 12  # a texture 4096 entries wide holds 2^24 entries in 4096 rows, within every driver's limit
+_INCLUDE = re.compile(r'^#include "([^"]+)"$', re.MULTILINE)
+FIELD_FORMS = {"mesh": "FIELD_NONE", "baked": "FIELD_BAKED", "live": "FIELD_LIVE"}
+
+
+def assemble(name: str, defines: Mapping[str, object], generated: Mapping[str, str] | None = None) -> str:
+    """GLSL text of a file in shaders/ with its includes; `generated` holds includes that are no file."""
+
+    def text(included: str) -> str:
+        source = (generated or {}).get(included)
+        if source is None:
+            source = shader_path(included).read_text(encoding="utf-8")
+        return _INCLUDE.sub(lambda match: text(match.group(1)), source)
+
+    head = [f"#version {GLSL_VERSION}", "#define FIELD_NONE 0", "#define FIELD_BAKED 1", "#define FIELD_LIVE 2"]
+    head += [f"#define {key} {value}" for key, value in defines.items()]
+    return "\n".join(head) + "\n" + text(name)
+
+
+def _literal(value: float) -> str:
+    return repr(float(np.float32(value)))
+
+
+def _vec4(values: np.ndarray) -> str:
+    return f"vec4({', '.join(_literal(value) for value in values)})"
+
+
+def _mat4(matrix: np.ndarray) -> str:
+    return f"mat4({', '.join(_literal(value) for value in matrix.T.ravel())})"
+
+
+def _padded(array: np.ndarray, axis: int) -> np.ndarray:
+    """`array` with zeros appended along an axis up to a multiple of four."""
+    padding = [(0, 0)] * array.ndim
+    padding[axis] = (0, -array.shape[axis] % 4)
+    return np.pad(array, padding)
+
+
+def table_shift(params: FieldParams) -> int:
+    """log2 of the width of the texture that holds the tables."""
+    return min(int(params.tables.shape[1]).bit_length() - 1, MAX_TABLE_WIDTH_LOG2)
+
+
+def first_bias(params: FieldParams, weights: np.ndarray) -> np.ndarray:
+    """(n, 4) f32 bias of the first MLP layer with the motion code's share folded in, for (52,) ARKit weights."""
+    motion = np.asarray(weights, np.float32) @ params.motion_projection
+    columns = params.weights[0][:, params.weights[0].shape[1] - len(motion) :]
+    return _padded(params.biases[0] + columns @ motion, 0).reshape(-1, 4).astype(np.float32)
+
+
+def field_defines(params: FieldParams) -> dict[str, object]:
+    """What field_live.glsl needs to know of a field."""
+    features = params.tables.shape[2]
+    shift = table_shift(params)
+    bounds = [params.color_bound] * 3 + [params.alpha_bound]
+    return {
+        "FEATURES": "float" if features == 1 else f"vec{features}",
+        "TABLE_SHIFT": shift,
+        "TABLE_MASK": f"{(1 << shift) - 1}u",
+        "LEVEL_MASK": f"{params.tables.shape[1] - 1}u",
+        "FIELD_BOUND": _vec4(np.array(bounds)),
+    }
+
+
+def field_network(params: FieldParams) -> str:
+    """GLSL of `vec4 field_network(vec3 unit, vec3 d)`: encoding and MLP, weights as literals, which is faster."""
+    _, table_size, features = params.tables.shape
+    lines = [f"uniform vec4 field_bias[{len(_padded(params.biases[0], 0)) // 4}];", "vec4 field_network(vec3 unit, vec3 d) {"]
+    inputs: list[str] = []
+    for level, resolution in enumerate(int(value) for value in params.resolutions):
+        kind = "dense_level" if (resolution + 1) ** 3 <= table_size else "hashed_level"
+        lines.append(f"    FEATURES f{level} = {kind}(unit, {resolution}u, {level * table_size}u);")
+        inputs += [f"f{level}" if features == 1 else f"f{level}.{'xyzw'[index]}" for index in range(features)]
+    inputs += ["d.x", "d.y", "d.z", "d.x * d.y", "d.y * d.z", "3.0 * d.z * d.z - 1.0", "d.x * d.z", "d.x * d.x - d.y * d.y"]
+    motion = params.motion_projection.shape[1]
+    inputs += ["0.0"] * (-len(inputs) % 4)
+    current = [f"vec4({', '.join(inputs[index : index + 4])})" for index in range(0, len(inputs), 4)]
+    for layer, (weight, bias) in enumerate(zip(params.weights, params.biases, strict=True)):
+        if layer == 0:
+            weight = weight[:, : weight.shape[1] - motion]
+        weight, bias = _padded(_padded(weight, 0), 1), _padded(bias, 0)
+        for index, value in enumerate(current):
+            lines.append(f"    vec4 x{layer}_{index} = {value};")
+        is_last = layer + 1 == len(params.weights)
+        following = []
+        for row in range(len(weight) // 4):
+            constant = f"field_bias[{row}]" if layer == 0 else _vec4(bias[4 * row : 4 * row + 4])
+            terms = [
+                f"{_mat4(weight[4 * row : 4 * row + 4, 4 * column : 4 * column + 4])} * x{layer}_{column}"
+                for column in range(len(current))
+            ]
+            total = " + ".join([constant, *terms])
+            following.append(total if is_last else f"max({total}, vec4(0.0))")
+        current = following
+    lines += [f"    return {current[0]};", "}"]
+    return "\n".join(lines)

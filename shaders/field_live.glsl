@@ -1,0 +1,48 @@
+// The live field: hash grid (Müller et al. 2022, section 3) and MLP for each fragment; avatar3d.field.definition defines it.
+// TABLE_SHIFT, TABLE_MASK: the tables lie level after level in a texture 2^TABLE_SHIFT entries wide.
+uniform sampler2D field_table;
+uniform vec3 field_box_min;
+uniform vec3 field_box_scale;
+
+FEATURES fetch_features(uint entry) {
+    return FEATURES(texelFetch(field_table, ivec2(entry & TABLE_MASK, entry >> TABLE_SHIFT), 0));
+}
+
+FEATURES trilinear(uvec4 lower, uvec4 upper, uint offset, vec3 fraction) {
+    FEATURES front = mix(
+        mix(fetch_features(offset + lower.x), fetch_features(offset + lower.y), fraction.x),
+        mix(fetch_features(offset + lower.z), fetch_features(offset + lower.w), fraction.x),
+        fraction.y);
+    FEATURES back = mix(
+        mix(fetch_features(offset + upper.x), fetch_features(offset + upper.y), fraction.x),
+        mix(fetch_features(offset + upper.z), fetch_features(offset + upper.w), fraction.x),
+        fraction.y);
+    return mix(front, back, fraction.z);
+}
+
+FEATURES dense_level(vec3 unit, uint resolution, uint offset) {
+    vec3 scaled = unit * float(resolution);
+    vec3 cell = min(floor(scaled), vec3(float(resolution - 1u)));
+    uint side = resolution + 1u;
+    uint corner = uint(cell.x) + side * (uint(cell.y) + side * uint(cell.z));
+    uvec4 lower = corner + uvec4(0u, 1u, side, side + 1u);
+    return trilinear(lower, lower + side * side, offset, scaled - cell);
+}
+
+FEATURES hashed_level(vec3 unit, uint resolution, uint offset) {
+    vec3 scaled = unit * float(resolution);
+    vec3 cell = min(floor(scaled), vec3(float(resolution - 1u)));
+    uint x = uint(cell.x);
+    uint y = uint(cell.y) * 2654435761u;
+    uint z = uint(cell.z) * 805459861u;
+    uvec4 across = uvec4(x ^ y, (x + 1u) ^ y, x ^ (y + 2654435761u), (x + 1u) ^ (y + 2654435761u));
+    return trilinear(
+        (across ^ z) & LEVEL_MASK, (across ^ (z + 805459861u)) & LEVEL_MASK, offset, scaled - cell);
+}
+
+#include "field_network"
+
+vec4 field(vec3 where, vec3 d) {
+    vec4 raw = field_network(clamp((where - field_box_min) * field_box_scale, 0.0, 1.0), d);
+    return raw / (1.0 + abs(raw)) * FIELD_BOUND;
+}

@@ -1,0 +1,38 @@
+// Colour and opacity of one hair level; BASE_LEVEL is opaque, two-sided, and cut where its opacity is under one half.
+in vec2 surface_uv;
+in vec3 surface_shade;
+#if FIELD != FIELD_NONE
+in vec3 surface_view;
+#endif
+#if FIELD == FIELD_LIVE
+in vec3 surface_canonical;
+#endif
+
+uniform sampler2D hair_color;
+uniform sampler2DArray hair_opacity;
+uniform float level_layer;
+uniform float level_occlusion;
+#include "field.glsl"
+
+out vec4 premultiplied;
+
+void main() {
+    float alpha = texture(hair_opacity, vec3(surface_uv, level_layer)).r;
+#if FIELD == FIELD_LIVE
+    vec4 change = field(surface_canonical, normalize(surface_view));
+#elif FIELD == FIELD_BAKED
+    vec4 change = field(vec3(surface_uv, level_layer), normalize(surface_view));
+#else
+    vec4 change = vec4(0.0);
+#endif
+    alpha = clamp(alpha + change.a, 0.0, 1.0);
+#if BASE_LEVEL
+    if (alpha < HAIR_CUT) discard;
+    alpha = 1.0;
+    float side = gl_FrontFacing ? 1.0 : BACK_FACE_SHADE;
+#else
+    float side = 1.0;
+#endif
+    vec3 color = texture(hair_color, surface_uv).rgb * (level_occlusion * side) * surface_shade + change.rgb;
+    premultiplied = vec4(max(color, vec3(0.0)) * alpha, alpha);
+}

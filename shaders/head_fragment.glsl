@@ -1,0 +1,46 @@
+// Colour of the head's surface; DETAIL adds gloss (eyes, teeth, tongue) and the fading rim of the bust.
+in vec2 surface_uv;
+in vec3 surface_shade;
+#if FIELD != FIELD_NONE
+in vec4 surface_view;
+#endif
+#if FIELD == FIELD_LIVE
+in vec3 surface_canonical;
+#endif
+#if DETAIL
+in vec3 surface_normal;
+in vec3 surface_position;
+in vec3 surface_gloss;
+uniform vec3 light_direction;
+uniform vec3 eye;
+#endif
+
+uniform sampler2D base_color;
+#include "texture_deltas.glsl"
+#include "field.glsl"
+
+out vec4 premultiplied;
+
+void main() {
+#if DETAIL
+    if (surface_gloss.z < MIN_ALPHA) discard;
+#endif
+    vec3 color = texture(base_color, surface_uv).rgb * delta_factor(surface_uv) * surface_shade;
+#if DETAIL
+    if (surface_gloss.x > 0.0) {
+        vec3 halfway = normalize(light_direction + normalize(eye - surface_position));
+        color += surface_gloss.x * pow(max(dot(normalize(surface_normal), halfway), 0.0), surface_gloss.y);
+    }
+#endif
+#if FIELD == FIELD_LIVE
+    if (surface_view.w > 0.0) color += surface_view.w * field(surface_canonical, normalize(surface_view.xyz)).rgb;
+#elif FIELD == FIELD_BAKED
+    color += surface_view.w * field(vec3(surface_uv, 0.0), normalize(surface_view.xyz)).rgb;
+#endif
+    color = max(color, vec3(0.0));
+#if DETAIL
+    premultiplied = vec4(color * surface_gloss.z, surface_gloss.z);
+#else
+    premultiplied = vec4(color, 1.0);
+#endif
+}
