@@ -37,6 +37,7 @@ from avatar3d.avatar import (
 from avatar3d.camera import Camera
 from avatar3d.errors import InputError, WorkError
 from avatar3d.files import write_bytes
+from avatar3d.geometry import smooth_normals
 from avatar3d.gltf import ELEMENT_ARRAY_BUFFER, GltfReader, GltfWriter, Json, plain
 from avatar3d.motion.code import ARKIT_NAMES, MotionCode
 
@@ -105,30 +106,16 @@ def read_glb(path: str | Path) -> Avatar:
         raise InputError(f"{reader.path}: {error}") from error
 
 
-# --- writing
-
-
 def _translation(vector: np.ndarray) -> list[float]:
     return [float(value) for value in np.asarray(vector, np.float32)]
-
-
-def _smooth_normals(vertices: np.ndarray, faces: np.ndarray, weld: np.ndarray) -> np.ndarray:
-    """(V, 3) f32 unit normals, area weighted, equal over welded vertices; +Z where a vertex has no face."""
-    corner = vertices[faces].astype(np.float64)
-    area = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
-    total = np.zeros((len(vertices), 3))
-    for index in range(3):
-        np.add.at(total, weld[faces[:, index]], area)
-    normal = total[weld]
-    length = np.linalg.norm(normal, axis=1, keepdims=True)
-    return np.where(length > 1e-20, normal / np.maximum(length, 1e-20), [0.0, 0.0, 1.0]).astype(np.float32)
 
 
 class _Core:
     """Writes the part that every glTF viewer reads, and keeps the indices that the extension names.
 
     Faces are sorted into `slots`: one for each part, the eyes one for each side. Slots whose vertex ranges overlap share a
-    `group`, a contiguous range of vertices with its own accessors into the common buffer views.
+    `group`, a contiguous range of vertices with its own accessors into the common buffer views; the eyes do not, because
+    they hang unskinned under their own nodes.
     """
 
     def __init__(self, writer: GltfWriter, avatar: Avatar, jpeg: bool) -> None:
@@ -146,7 +133,7 @@ class _Core:
         self.primitives: list[Json] = []
         self.runs: list[list[int]] = []
         self.hair_pictures: dict[int, Json] = {}
-        self._made: dict[tuple[int, bool], tuple[dict[str, int], list[Json]]] = {}
+        self._made: dict[tuple[int, int, bool, bool], tuple[dict[str, int], list[Json]]] = {}
 
     def write(self) -> None:
         writer, avatar = self.writer, self.avatar
@@ -163,7 +150,8 @@ class _Core:
                 roughness, two_sided = _MATERIALS[part]
                 materials[part] = self._material(PART_NAMES[part], texture, roughness, two_sided)
             first, count = groups[part, side]
-            attributes, targets = self._group_accessors(first, count, views, moved=part != PART_EYE)
+            moved = part != PART_EYE or bool(avatar.expression[:, np.unique(faces)].any())
+            attributes, targets = self._group_accessors(first, count, views, part != PART_EYE, moved)
             dtype = np.uint16 if count < 2**16 else np.uint32
             local = (faces - first).astype(dtype).ravel()
             view = writer.view(local.tobytes(), ELEMENT_ARRAY_BUFFER)
@@ -261,9 +249,14 @@ class _Core:
         return slots
 
     def _groups(self, slots: dict[tuple[int, str], np.ndarray]) -> dict[tuple[int, str], tuple[int, int]]:
-        """(first, count) of the vertex range of each slot; ranges are equal or apart and cover every vertex."""
+        """(first, count) of the vertex range of each slot.
+
+        Those of the eyes are tight. The others are equal or apart and together cover every vertex, so that no
+        expression offset is left out.
+        """
+        bounds = {slot: (int(faces.min()), int(faces.max()) + 1) for slot, faces in slots.items()}
         ranges: list[list[int]] = []
-        for low, high in sorted((int(faces.min()), int(faces.max()) + 1) for faces in slots.values()):
+        for low, high in sorted(span for (part, _), span in bounds.items() if part != PART_EYE):
             if ranges and low < ranges[-1][1]:
                 ranges[-1][1] = max(ranges[-1][1], high)
             else:
@@ -271,9 +264,10 @@ class _Core:
         firsts = [0, *(low for low, _ in ranges[1:])]
         ends = [*firsts[1:], len(self.avatar.vertices)]
         groups = {}
-        for slot, faces in slots.items():
-            index = int(np.searchsorted(firsts, faces.min(), side="right")) - 1
-            groups[slot] = (firsts[index], ends[index] - firsts[index])
+        for slot, (low, high) in bounds.items():
+            index = int(np.searchsorted(firsts, low, side="right")) - 1
+            first, end = (low, high) if slot[0] == PART_EYE else (firsts[index], ends[index])
+            groups[slot] = (first, end - first)
         return groups
 
     def _vertex_views(self) -> dict[str, tuple[int, np.ndarray, bool]]:
@@ -290,7 +284,7 @@ class _Core:
         bones = np.tile(np.array([0, 1, 2, 0], np.uint8), (len(share), 1)) * (weights > 0)
         values = {
             "POSITION": avatar.vertices.astype("<f4"),
-            "NORMAL": _smooth_normals(avatar.vertices, avatar.faces, avatar.weld),
+            "NORMAL": smooth_normals(avatar.vertices, avatar.faces, avatar.weld),
             "TEXCOORD_0": avatar.uv.astype("<f4"),
             "JOINTS_0": bones,
             "WEIGHTS_0": weights,
@@ -298,21 +292,27 @@ class _Core:
         return {name: (self.writer.vertex_view(array), array, name == "WEIGHTS_0") for name, array in values.items()}
 
     def _group_accessors(
-        self, first: int, count: int, views: dict[str, tuple[int, np.ndarray, bool]], moved: bool
+        self,
+        first: int,
+        count: int,
+        views: dict[str, tuple[int, np.ndarray, bool]],
+        skinned: bool,
+        moved: bool,
     ) -> tuple[dict[str, int], list[Json]]:
-        """Attributes and morph targets of a vertex range, made once; a slot that is not `moved` hangs under its own node."""
-        if (first, moved) not in self._made:
+        """Attributes, and morph targets where `moved`, of a vertex range; made once for slots that share it."""
+        key = (first, count, skinned, moved)
+        if key not in self._made:
             attributes = {}
             for name, (view, values, normalized) in views.items():
-                if moved or name not in ("JOINTS_0", "WEIGHTS_0"):
+                if skinned or name not in ("JOINTS_0", "WEIGHTS_0"):
                     part = values[first : first + count]
                     offset = first * values.strides[0]
                     attributes[name] = self.writer.accessor(
                         view, part, offset, bounds=name == "POSITION", normalized=normalized
                     )
-            offsets = self.avatar.expression[:, first : first + count]
-            self._made[first, moved] = attributes, self._targets(offsets) if moved or offsets.any() else []
-        return self._made[first, moved]
+            targets = self._targets(self.avatar.expression[:, first : first + count]) if moved else []
+            self._made[key] = attributes, targets
+        return self._made[key]
 
     def _targets(self, offsets: np.ndarray) -> list[Json]:
         """Sparse morph targets of (52, n, 3) offsets; targets that move nothing share one accessor."""
@@ -339,7 +339,7 @@ class _Core:
     def _hair_mesh(self, hair: HairShells) -> int:
         """Mesh of the base, cut at half opacity, and some blended layers from inside out."""
         writer = self.writer
-        normals = _smooth_normals(hair.base, hair.faces, hair.weld)
+        normals = smooth_normals(hair.base, hair.faces, hair.weld)
         shared = {
             name: writer.accessor(writer.vertex_view(values), values)
             for name, values in (("NORMAL", normals), ("TEXCOORD_0", hair.uv.astype("<f4")))
@@ -519,9 +519,6 @@ def _baked_json(writer: GltfWriter, baked: BakedField) -> Json:
     return content
 
 
-# --- reading
-
-
 def _read_avatar(reader: GltfReader, content: Json) -> Avatar:
     mesh = reader.member(content, "mesh")
     vertices = reader.array(mesh, "vertices", "f32", (None, 3))
@@ -594,7 +591,7 @@ def _read_surface(reader: GltfReader, mesh: Json, count: int) -> tuple[np.ndarra
             if len(targets) != len(ARKIT_NAMES) or not all(isinstance(target, dict) for target in targets):
                 raise reader.damaged(f"a primitive does not have {len(ARKIT_NAMES)} morph targets")
             for target, into in zip(targets, expression[:, first : first + length], strict=True):
-                reader.add_vectors(target.get("POSITION"), into)
+                reader.read_vectors(target.get("POSITION"), into)
     faces, part = _in_order(reader, mesh, pieces, parts)
     return faces, part, expression
 

@@ -413,14 +413,14 @@ class GltfReader:
             raise self.damaged(f"accessors[{index}] holds an index over {limit - 1}")
         return values.astype(np.int32)
 
-    def add_vectors(self, index: object, into: np.ndarray) -> None:
-        """Add an accessor of 3-vectors, sparse or not, to `into` (n, 3) f32 of the same length."""
+    def read_vectors(self, index: object, into: np.ndarray) -> None:
+        """Read an accessor of 3-vectors, sparse or not, over `into`, (n, 3) f32 zeros of the same length."""
         item = self.pick("accessors", index)
         what = f"accessors[{index}]"
         if item.get("type") != "VEC3" or item.get("componentType") != 5126 or item.get("count") != len(into):
             raise self.damaged(f"{what} does not hold {len(into)} vectors")
         if "bufferView" in item:
-            into += self._range(item, 3, len(into), what).reshape(-1, 3)
+            into[:] = self._range(item, 3, len(into), what).reshape(-1, 3)
         if "sparse" in item:
             sparse = self.member(item, "sparse")
             count = self.integer(sparse, "count", 1, len(into))

@@ -149,7 +149,7 @@ def _build_mesh() -> tuple[_Mesh, dict[str, np.ndarray]]:
     width = len(upper)
     depth = 0.04 * np.sin(np.linspace(0.05, np.pi - 0.05, width))
     pocket = np.repeat(skin_vertices[upper][None], 3, 0)
-    pocket[..., 1] += np.array([0.012, -0.005, -0.022])[:, None]
+    pocket[..., 1] += np.array([0.012, -0.005, -0.022])[:, None] * depth / 0.04
     pocket[..., 2] -= depth
     pocket_uv = np.stack(np.meshgrid(np.linspace(0.66, 0.76, width), np.linspace(0.8, 0.95, 3)), -1)
     bag = mesh.add(

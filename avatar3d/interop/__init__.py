@@ -1,0 +1,1 @@
+"""Foreign formats: what other programs read of an avatar."""
