@@ -69,7 +69,9 @@ def resample(picture: np.ndarray, matrix: np.ndarray, size: int, constant: bool 
     # OpenCV puts the first pixel's centre at 0, we at 0.5.
     lift[:, 2] += 0.5 * (lift[:, 0] + lift[:, 1]) - 0.5
     border = cv2.BORDER_CONSTANT if constant else cv2.BORDER_REPLICATE
-    return cv2.warpAffine(source, lift, (size, size), flags=cv2.INTER_LINEAR, borderMode=border)
+    # Enlarging by bicubic keeps a small photo crisp; masks and shrunk photos have nothing to gain from it.
+    flags = cv2.INTER_CUBIC if scale > 1 and source.dtype == np.uint8 else cv2.INTER_LINEAR
+    return cv2.warpAffine(source, lift, (size, size), flags=flags, borderMode=border)
 
 
 def between(picture: np.ndarray, source: WorkPicture, target: WorkPicture) -> np.ndarray:

@@ -13,9 +13,9 @@ import cv2
 import numpy as np
 
 from avatar3d.camera import Camera
-from avatar3d.errors import InputError
 from avatar3d.enroll.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER, MOUTH_CORNERS, motion_weights, neutral_head
 from avatar3d.enroll.solver import descend
+from avatar3d.errors import InputError
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.head.model import HeadModel
 from avatar3d.head.rig import gaze_angles
@@ -144,7 +144,7 @@ def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
     )
 
 
-def _landmark_spread(head: HeadModel):  # noqa: ANN202 - a scipy sparse matrix (468, C)
+def _landmark_spread(head: HeadModel):
     import scipy.sparse as sp
 
     rows = np.repeat(np.arange(len(head.landmark_tri)), 3)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from avatar3d.camera import Camera
 from avatar3d.field.shells import UvRaster, uv_raster
 from avatar3d.head.model import MOUTH_BAG, SKIN, HeadModel
+from avatar3d.render.raster import nearest, rasterise
 
 SPLIT = 4  # small triangles along a base edge: nodes about 1.2 mm apart on the face
 GUTTER_TEXELS = 8  # around every island, so that coarser texture levels stay clean
@@ -24,10 +24,10 @@ GUTTER_TEXELS = 8  # around every island, so that coarser texture levels stay cl
 class NodeGraph:
     """Nodes on skin and mouth bag.
 
-    spread: (N, V) csr, node attributes from vertex attributes. faces: (M, 3) small triangles. base_faces: (B,) indices of the base
-    triangles covered; local: (B, 15) node of each lattice point of a base triangle, rows of LATTICE. smooth: (N, N) csr, mean of
-    the neighbours. laplacian: (N, N) csr, degree − adjacency. mirror: (N,) node on the other side. rest: (N, 3) metres, on the
-    template.
+    spread: (N, V) csr, node attributes from vertex attributes. faces: (M, 3) small triangles. base_faces: (B,) indices of
+    the base triangles covered; local: (B, 15) node of each lattice point of a base triangle, rows of LATTICE.
+    smooth: (N, N) csr, mean of the neighbours. laplacian: (N, N) csr, degree − adjacency. mirror: (N,) node on the other
+    side. rest: (N, 3) metres, on the template.
     """
 
     spread: sp.csr_matrix
@@ -179,32 +179,7 @@ def _lattice_weights(barycentric: np.ndarray, local: np.ndarray) -> tuple[np.nda
 
 def depth_map(vertices: np.ndarray, faces: np.ndarray, camera: Camera) -> np.ndarray:
     """(H, W) f32 depth along the axis, metres, of the nearest triangle at each pixel's centre; inf where there is none."""
-    pixels, depth = camera.project(vertices.astype(np.float64))
-    out = np.full((camera.height, camera.width), np.inf, np.float32)
-    _nearest(pixels, depth, faces.astype(np.int64), out)
-    return out
-
-
-@numba.njit(cache=True)
-def _nearest(pixels: np.ndarray, depth: np.ndarray, faces: np.ndarray, out: np.ndarray) -> None:
-    height, width = out.shape
-    for f in range(len(faces)):
-        a, b, c = faces[f]
-        if depth[a] <= 0 or depth[b] <= 0 or depth[c] <= 0:
-            continue
-        ax, ay, bx, by, cx, cy = pixels[a, 0], pixels[a, 1], pixels[b, 0], pixels[b, 1], pixels[c, 0], pixels[c, 1]
-        area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
-        if abs(area) < 1e-9:
-            continue
-        x0, x1 = max(int(min(ax, bx, cx)), 0), min(int(max(ax, bx, cx)) + 1, width)
-        y0, y1 = max(int(min(ay, by, cy)), 0), min(int(max(ay, by, cy)) + 1, height)
-        for y in range(y0, y1):
-            for x in range(x0, x1):
-                px, py = x + 0.5, y + 0.5
-                u = ((bx - px) * (cy - py) - (by - py) * (cx - px)) / area
-                v = ((cx - px) * (ay - py) - (cy - py) * (ax - px)) / area
-                w = 1 - u - v
-                if u >= 0 and v >= 0 and w >= 0:
-                    z = 1 / (u / depth[a] + v / depth[b] + w / depth[c])
-                    if z < out[y, x]:
-                        out[y, x] = z
+    drawn = nearest(rasterise(vertices, faces, camera, np.ones(len(faces), bool)))
+    depth = np.full(camera.height * camera.width, np.inf, np.float32)
+    depth[drawn.pixel] = drawn.depth
+    return depth.reshape(camera.height, camera.width)

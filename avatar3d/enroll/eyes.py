@@ -1,0 +1,119 @@
+"""The eyes' texture: iris colour read from the photo, the rest painted in the eyeball's polar coordinates."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from avatar3d.color import srgb_to_linear
+from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.fit import FaceFit
+from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT
+from avatar3d.enroll.surface import Atlas
+from avatar3d.head.model import EYES, HeadModel
+
+IRIS = ((473, (474, 475, 476, 477)), (468, (469, 470, 471, 472)))  # centre and ring, left and right eye
+RINGS = 8  # radial bins of the iris
+PUPIL = 0.36  # of the iris's radius, in room light
+PUPIL_EDGE, LIMBUS_EDGE = 0.03, 0.045
+LIMBUS_WIDTH, LIMBUS_DARK = 0.10, 0.55
+PUPIL_COLOR = 0.004  # linear
+SCLERA = np.array([0.78, 0.745, 0.71])  # linear; no eye is pure white
+SCLERA_PHOTO_SHARE = 0.5
+VESSEL = np.array([0.0, -0.16, -0.15])  # relative change in a corner full of vessels
+IRIS_GAIN = 1.35  # the photo's iris lies under lids and lashes; its albedo is brighter
+LID_SHADE, LOWER_SHADE = 0.50, 0.18  # under the upper and the lower lid
+SEED = 3
+
+
+def paint_eyes(linear: np.ndarray, picture: WorkPicture, fit: FaceFit, head: HeadModel, texels: Atlas) -> None:
+    """Write linear colours of both eyeballs into (T, 3) texels of the atlas's raster, in place."""
+    profile, white = _measure(picture)
+    uv = texels.raster.interpolate(head.faces, head.uv)
+    radii = head.eye_radii(fit.neutral_vertices)
+    of_eye = head.part[texels.raster.triangle] == EYES
+    for eye in range(2):
+        near = np.linalg.norm(uv - head.eye_uv[eye].centre, axis=1) < 1.1 * head.eye_uv[eye].radius
+        chosen = np.flatnonzero(of_eye & near)
+        polar, azimuth = head.eye_uv[eye].polar(uv[chosen])
+        iris_angle = np.arcsin(np.clip(head.iris_radius / radii[eye], 0.2, 0.7))
+        nasal = np.pi if eye == 0 else 0.0  # azimuth toward the nose
+        linear[chosen] = eye_color(polar, azimuth, iris_angle, profile, white, nasal)
+
+
+def eye_color(
+    polar: np.ndarray, azimuth: np.ndarray, iris_angle: float, profile: np.ndarray, white: np.ndarray, nasal_azimuth: float
+) -> np.ndarray:
+    """(N, 3) linear colour at polar angle from the optical axis and azimuth (0 toward +X, π/2 up), radians.
+
+    profile: (RINGS, 3) linear iris colour from pupil to limbus. white: (3,) linear sclera.
+    """
+    rng = np.random.default_rng(SEED)
+    radius = polar / iris_angle
+    at = np.clip(radius, 0, 1) * (len(profile) - 1)
+    iris = np.stack([np.interp(at, np.arange(len(profile)), profile[:, c]) for c in range(3)], axis=1)
+    fibres = _ring_noise(rng, azimuth, 96) * 0.6 + _ring_noise(rng, azimuth + 0.35 * radius, 160) * 0.5
+    zone = np.clip((radius - 0.35) * 3, 0, 1) * np.clip((1 - radius) * 4, 0, 1)
+    iris = iris * (1 + 0.22 * fibres * zone)[:, None]
+    collarette = np.exp(-(((radius - 0.52) / 0.07) ** 2)) * (1 + 0.5 * _ring_noise(rng, azimuth, 40))
+    iris = iris * (1 + 0.20 * collarette)[:, None]
+    iris = iris * (1 - LIMBUS_DARK * np.exp(-(((radius - 0.97) / LIMBUS_WIDTH) ** 2)))[:, None]
+    pupil = 1 / (1 + np.exp((radius - PUPIL) / PUPIL_EDGE))[:, None]
+    iris = iris * (1 - pupil) + PUPIL_COLOR * pupil
+
+    # Vessels run from the corners toward the iris, more of them on the nasal side.
+    toward_corner = np.clip(radius - 1.15, 0, 1.6) / 1.6
+    sideways = np.cos(azimuth) ** 2 * (1 + 0.25 * np.cos(azimuth - nasal_azimuth))
+    wander = _ring_noise(rng, azimuth * 1.0 + 0.25 * np.sin(7 * polar), 120)
+    vessels = np.clip(wander - 0.7, 0, 1.5) * 0.6 + 0.35
+    sclera = white * (1 + VESSEL * (toward_corner * sideways * vessels)[:, None] * 1.6)
+    sclera = sclera * (1 - 0.22 * toward_corner * sideways)[:, None]
+    edge = 1 / (1 + np.exp(-(radius - 1) / LIMBUS_EDGE))[:, None]
+    color = iris * (1 - edge) + sclera * edge
+    # Lids shade the ball; lashes too. A resting lid covers it from about 0.35 rad up.
+    up = np.sin(polar) * np.sin(azimuth)
+    shade = 1 - LID_SHADE * np.clip((up - 0.10) / 0.34, 0, 1) - LOWER_SHADE * np.clip((-up - 0.22) / 0.3, 0, 1)
+    return np.clip(color * shade[:, None], 0, 1).astype(np.float32)
+
+
+def _ring_noise(rng: np.random.Generator, azimuth: np.ndarray, count: int) -> np.ndarray:
+    """(N,) smooth unit noise around the axis with `count` cells, without a seam."""
+    knots = rng.standard_normal(count)
+    return np.interp(np.mod(azimuth, 2 * np.pi), np.linspace(0, 2 * np.pi, count + 1), np.r_[knots, knots[0]])
+
+
+def _measure(picture: WorkPicture) -> tuple[np.ndarray, np.ndarray]:
+    """Iris profile (RINGS, 3) and sclera (3,), linear, from both eyes of the photo; highlights left out."""
+    image = srgb_to_linear(cv2.GaussianBlur(picture.rgb, (0, 0), 0.7))
+    rows, columns = np.mgrid[: image.shape[0], : image.shape[1]] + 0.5
+    profiles, whites = [], []
+    for (centre, ring), lids in zip(IRIS, (EYE_LEFT, EYE_RIGHT), strict=True):
+        points = picture.landmarks_px[:, :2]
+        radius = np.linalg.norm(points[list(ring)] - points[centre], axis=1).mean()
+        opening = np.zeros(image.shape[:2], np.uint8)
+        cv2.fillPoly(opening, [np.round((points[list(lids)] - 0.5) * 16).astype(np.int32)], 1, cv2.LINE_8, 4)
+        opening = cv2.erode(opening, np.ones((3, 3), np.uint8)) > 0
+        relative = np.hypot(columns - points[centre, 0], rows - points[centre, 1]) / max(radius, 1e-3)
+        edges = np.linspace(0, 1, RINGS + 1)
+        profile = np.full((RINGS, 3), np.nan)
+        for k in range(RINGS):
+            inside = opening & (relative >= edges[k]) & (relative < edges[k + 1] + 0.02)
+            if inside.sum() > 3:
+                profile[k] = np.median(image[inside], axis=0)
+        profiles.append(profile)
+        beside = image[opening & (relative > 1.25)]
+        if len(beside) > 8:
+            whites.append(np.percentile(beside, 75, axis=0))
+    with np.errstate(all="ignore"):
+        profile = np.nanmean(np.stack(profiles), axis=0) if not np.isnan(profiles).all() else np.full((RINGS, 3), 0.03)
+    profile = np.where(np.isnan(profile), np.nanmean(profile, axis=0), profile)
+    # The pupil and its highlight lie in the inner rings; the pupil is painted, so they take the iris's colour.
+    middle = np.median(profile[3:7], axis=0)
+    profile[:3] = middle
+    profile[3:] = 0.5 * profile[3:] + 0.5 * middle
+    white = SCLERA
+    if whites:
+        seen = np.mean(whites, axis=0)
+        tint = seen / max(float(seen.max()), 1e-3)
+        white = SCLERA * (1 - SCLERA_PHOTO_SHARE) + SCLERA_PHOTO_SHARE * SCLERA.max() * tint
+    return np.clip(profile * IRIS_GAIN, 0.004, 0.8), white

@@ -1,0 +1,184 @@
+"""What the photo shows of each node of the skin: where it lies, its colour, and how far that colour can be trusted as skin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from scipy.spatial import cKDTree
+
+from avatar3d.color import srgb_to_linear
+from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.fit import FaceFit
+from avatar3d.enroll.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER
+from avatar3d.enroll.surface import NodeGraph, depth_map
+from avatar3d.head.model import LASHES, HeadModel
+from avatar3d.head.rig import pose_vertices
+from avatar3d.render.scene import smooth_normals
+
+EYE_RIGHT = (33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246)
+EYE_LEFT = (263, 249, 390, 373, 374, 380, 381, 382, 362, 398, 384, 385, 386, 387, 388, 466)
+BROWS = (70, 63, 105, 66, 107, 46, 53, 52, 65, 55, 300, 293, 334, 296, 336, 276, 283, 282, 295, 285)
+LIPS_OUTER = (61, 146, 91, 181, 84, 17, 314, 405, 321, 375, 291, 409, 270, 269, 267, 0, 37, 39, 40, 185)
+LIPS_INNER = (78, *INNER_LIP_LOWER, 308, *reversed(INNER_LIP_UPPER))
+CHIN = 152
+
+# Cosine to the viewing ray at which the photo starts to count, and the ramp to full trust: below, pixels are stretched.
+FACING_FROM, FACING_RAMP = 0.16, 0.34
+OCCLUSION_M = 0.004  # behind the nearest surface by more than this is hidden
+SILHOUETTE_M = 0.0022  # pixels nearer than this to an occluding edge may show the wrong surface
+HAIR_MARGIN_M = 0.0035
+MATTE_MARGIN_M = 0.0025
+MATTE_FROM, MATTE_FULL = 0.6, 0.9
+HAIR_GAIN = 2.5
+LIP_MARGIN_M, EYE_MARGIN_M = 0.0010, 0.0002
+# Colour gate, in robust standard deviations of the face's own colour: lightness is let vary more (shadow under the chin).
+GATE_LIGHTNESS, GATE = 2.2, 2.3
+GATE_BRIGHTER = 1.3  # nothing outside the face is this much brighter than it: collars, backdrops
+
+
+@dataclass(frozen=True)
+class PhotoNodes:
+    """The node graph in the photo.
+
+    posed: (V, 3) base vertices in the photo's expression; vertex_normals (V, 3). positions, normals: (N, 3). pixels: (N, 2).
+    linear: (N, 3) linear colour, low-passed to the nodes' spacing. weight: (N,) in [0, 1], how far the photo is the skin here.
+    core: (N,) bool, plain facial skin. brows, eyes, lips: (N,) in [0, 1], nearness. mm_px: pixels per millimetre.
+    """
+
+    posed: np.ndarray
+    vertex_normals: np.ndarray
+    positions: np.ndarray
+    normals: np.ndarray
+    pixels: np.ndarray
+    linear: np.ndarray
+    weight: np.ndarray
+    core: np.ndarray
+    brows: np.ndarray
+    eyes: np.ndarray
+    lips: np.ndarray
+    mm_px: float
+
+
+def posed_as_photographed(fit: FaceFit, head: HeadModel) -> np.ndarray:
+    """(V, 3) the avatar's own vertices under the photo's motion: what a renderer will draw at the photo's camera."""
+    neutral = fit.neutral_vertices
+    return pose_vertices(neutral, head.expression, fit.motion, head.head_weight, head.joints(neutral), head.vertex_part)
+
+
+def look_at_photo(
+    picture: WorkPicture,
+    fit: FaceFit,
+    head: HeadModel,
+    graph: NodeGraph,
+    matte: np.ndarray | None = None,
+    hair_alpha: np.ndarray | None = None,
+) -> PhotoNodes:
+    """Project the nodes into a work picture and weigh what it shows there.
+
+    matte, hair_alpha: (H, W) in [0, 1] of the same picture; without them the face alone is trusted.
+    """
+    posed = posed_as_photographed(fit, head)
+    normals = smooth_normals(posed, head.faces, head.weld)
+    positions = graph.spread @ posed.astype(np.float64)
+    node_normals = graph.spread @ normals.astype(np.float64)
+    node_normals /= np.linalg.norm(node_normals, axis=1, keepdims=True) + 1e-12
+    pixels, depth = picture.camera.project(positions)
+    toward = picture.camera.center - positions
+    facing = (node_normals * toward).sum(1) / np.linalg.norm(toward, axis=1)
+    mm_px = float(picture.camera.intrinsics[0, 0] / np.median(depth) / 1000)
+
+    visible = _visibility(picture, posed, head, pixels, depth, mm_px)
+    colour = sample(_blurred(srgb_to_linear(picture.rgb), 0.5 * 1.2 * mm_px), pixels)
+    weight = np.clip((facing - FACING_FROM) / FACING_RAMP, 0, 1) * visible
+    weight *= sample(picture.inside.astype(np.float32), pixels) > 0.99
+    regions = {name: graph.spread @ value for name, value in head.regions.items()}
+    hair = np.zeros(len(pixels))
+    if hair_alpha is not None:
+        hair = sample(_dilated(hair_alpha.astype(np.float32), HAIR_MARGIN_M * 1000 * mm_px), pixels)
+        weight *= np.clip(1 - HAIR_GAIN * hair, 0, 1)
+    if matte is not None:
+        edge = sample(-_dilated(-matte.astype(np.float32), MATTE_MARGIN_M * 1000 * mm_px), pixels)
+        weight *= np.clip((edge - MATTE_FROM) / (MATTE_FULL - MATTE_FROM), 0, 1)
+    if matte is None or hair_alpha is None:
+        weight *= regions["face"]
+    weight *= 1 - np.clip(2 * regions["inner_mouth"], 0, 1)
+    covered = _openings(picture.landmarks_px[:, :2], picture.rgb.shape[:2], mm_px)
+    weight *= 1 - sample(covered, pixels)
+
+    landmarks = head.landmark_points(head.vertices)
+    brows = _near(graph.rest, landmarks[list(BROWS)], 0.006)
+    eyes = _near(graph.rest, landmarks[list(EYE_RIGHT + EYE_LEFT)], 0.005)
+    lips = _near(graph.rest, landmarks[list(LIPS_OUTER + LIPS_INNER)], 0.003)
+    above_chin = graph.rest[:, 1] > landmarks[CHIN, 1]
+    core = (weight > 0.6) & (brows == 0) & (eyes == 0) & (lips == 0) & above_chin & (regions["face"] > 0.5) & (regions["ears"] < 0.1)
+    outer = (graph.rest[:, 1] < landmarks[CHIN, 1] + 0.006) | (regions["ears"] > 0.1) | (hair > 0.02) | (regions["face"] < 0.3)
+    weight = _gated(weight, colour, core, outer, graph)
+    return PhotoNodes(
+        posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour, weight=weight,
+        core=core, brows=brows, eyes=eyes, lips=lips, mm_px=mm_px,
+    )  # fmt: skip
+
+
+def sample(picture: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    """(N[, C]) f32 bilinear samples of a (H, W[, C]) picture at continuous pixels (N, 2), edges repeated."""
+    count, width = len(pixels), 4096  # OpenCV maps are limited to 32767 a side
+    rows = -(-count // width)
+    places = np.zeros((rows * width, 2), np.float32)
+    places[:count] = pixels - 0.5
+    places = np.clip(places, -1e6, 1e6).reshape(rows, width, 2)
+    picked = cv2.remap(picture.astype(np.float32), places, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return picked.reshape(rows * width, *picture.shape[2:])[:count]
+
+
+def _blurred(picture: np.ndarray, sigma_px: float) -> np.ndarray:
+    return picture if sigma_px < 0.3 else cv2.GaussianBlur(picture, (0, 0), sigma_px)
+
+
+def _dilated(picture: np.ndarray, radius_px: float) -> np.ndarray:
+    side = 2 * max(1, round(radius_px)) + 1
+    return cv2.dilate(picture, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side)))
+
+
+def _near(points: np.ndarray, marks: np.ndarray, radius_m: float) -> np.ndarray:
+    """(N,) 1 within half the radius of a mark, falling to 0 at 1.5 radii."""
+    return np.clip(1.5 - cKDTree(marks).query(points)[0] / radius_m, 0, 1)
+
+
+def _visibility(
+    picture: WorkPicture, posed: np.ndarray, head: HeadModel, pixels: np.ndarray, depth: np.ndarray, mm_px: float
+) -> np.ndarray:
+    occluders = head.faces[head.part != LASHES]
+    surface = depth_map(posed, occluders, picture.camera)
+    far = np.where(np.isfinite(surface), surface, 1e3).astype(np.float32)
+    nearest = -_dilated(-far, SILHOUETTE_M * 1000 * mm_px)
+    column = np.clip(pixels[:, 0].astype(int), 0, picture.camera.width - 1)
+    row = np.clip(pixels[:, 1].astype(int), 0, picture.camera.height - 1)
+    return (depth < nearest[row, column] + OCCLUSION_M).astype(np.float64)
+
+
+def _openings(landmarks: np.ndarray, shape: tuple[int, int], mm_px: float) -> np.ndarray:
+    """(H, W) f32, 1 inside the eyes and between the lips."""
+    out = np.zeros(shape, np.float32)
+    for corners, margin in ((LIPS_INNER, LIP_MARGIN_M), (EYE_RIGHT, EYE_MARGIN_M), (EYE_LEFT, EYE_MARGIN_M)):
+        one = np.zeros(shape, np.uint8)
+        cv2.fillPoly(one, [np.round((landmarks[list(corners)] - 0.5) * 16).astype(np.int32)], 1, cv2.LINE_8, 4)
+        out = np.maximum(out, _dilated(one, margin * 1000 * mm_px) if margin * 1000 * mm_px >= 1 else one)
+    return cv2.GaussianBlur(out, (0, 0), max(0.5, 0.3 * mm_px))
+
+
+def _gated(weight: np.ndarray, linear: np.ndarray, core: np.ndarray, outer: np.ndarray, graph: NodeGraph) -> np.ndarray:
+    """Weights with what is not of the face's colour taken out beyond the face, and a margin around it."""
+    encoded = np.clip(linear, 0, 1) ** (1 / 2.2)
+    lab = cv2.cvtColor(encoded[None].astype(np.float32), cv2.COLOR_RGB2LAB)[0].astype(np.float64)
+    if core.sum() < 50:
+        return weight * ~outer
+    middle = np.median(lab[core], axis=0)
+    spread = np.maximum(1.48 * np.median(np.abs(lab[core] - middle), axis=0), (4, 2, 2))
+    distance = np.sqrt((((lab - middle) / spread / (GATE_LIGHTNESS, 1, 1)) ** 2).sum(1))
+    alien = (distance > GATE) | (lab[:, 0] > middle[0] + GATE_BRIGHTER * spread[0])
+    gated = np.where(outer & alien, 0, weight)
+    gated = np.where(outer, graph.eroded(gated, 4), gated)
+    # A soft rim, never above what was trusted.
+    return np.minimum(graph.blurred(graph.eroded(gated, 1), 3), gated)

@@ -1,0 +1,220 @@
+"""The base colour atlas of one head: the photo's albedo where it is seen, believable skin everywhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import scipy.sparse as sp
+
+from avatar3d.avatar import TextureDelta
+from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
+from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.eyes import paint_eyes
+from avatar3d.enroll.fit import FaceFit
+from avatar3d.enroll.grain import CLEAR_SKIN, MOST, band_strengths, grain
+from avatar3d.enroll.light import SHADING_POWER, estimate_light
+from avatar3d.enroll.openness import openness
+from avatar3d.enroll.parts import inner_mouth_color, paint_parts
+from avatar3d.enroll.seen import PhotoNodes, look_at_photo, sample
+from avatar3d.enroll.surface import Atlas, NodeGraph, atlas, node_graph
+from avatar3d.enroll.wrinkles import fold_layer, fold_row
+from avatar3d.field.shells import sample_bilinear
+from avatar3d.head.model import HeadModel
+from avatar3d.render.scene import shade_of
+
+GAMMA = 2.2  # colours are blended and filled in this encoding, near to how the eye spaces them; unlike sRGB it has no top
+STIFFNESS = 1.0  # of the fill between nodes against one fully trusted photo node
+PRIOR = 2.5e-3  # pull of the skin's own median against one fully trusted photo node: far from the photo it wins
+MIRROR_TRUST = 0.5  # of the other side's colour: the face is symmetric, its light is not quite
+PRIOR_PERCENTILE = 58.0  # of the core skin: a little above the middle, as shadows outnumber highlights
+DELTA_SIZE = 512  # texels a side of the fold layer: folds are millimetres wide
+CONFIDENCE_SIZE = 512
+TEXEL_HAIR_GAIN = 1.5
+# Where the photo does not show it, skin in hollows is darker and redder: light that got in has passed through skin.
+OPEN_FULL, OPEN_NONE = 0.75, 0.15
+HOLLOW_TINT = np.array([0.34, 0.16, 0.14])
+SEED = 20261130
+
+
+@dataclass(frozen=True)
+class SkinResult:
+    """base_color: (S, S, 3) u8 sRGB albedo, neutral. confidence: (s, s) u8, 255 where the photo shows the skin.
+
+    texture_deltas: the folds of the photo's expression (at most one). light: (9, 3) f32, shading_power: see render.scene.
+    skin_color_srgb: (3,) in [0, 1], the plain skin's. coverage: share of the face's atlas that the photo shows.
+    """
+
+    base_color: np.ndarray
+    confidence: np.ndarray
+    texture_deltas: list[TextureDelta]
+    light: np.ndarray
+    shading_power: float
+    skin_color_srgb: np.ndarray
+    coverage: float
+
+
+@dataclass(frozen=True)
+class SkinView:
+    """Everything about one photo that light, hair and texture share: made once by `view_skin`."""
+
+    picture: WorkPicture
+    fit: FaceFit
+    head: HeadModel
+    graph: NodeGraph
+    nodes: PhotoNodes
+    light: np.ndarray
+
+
+def view_skin(
+    picture: WorkPicture, fit: FaceFit, head: HeadModel, matte: np.ndarray | None = None, hair_alpha: np.ndarray | None = None
+) -> SkinView:
+    """See which skin the work picture shows and under which light. matte, hair_alpha: (H, W) in [0, 1] of the same picture."""
+    graph = node_graph(head)
+    nodes = look_at_photo(picture, fit, head, graph, matte, hair_alpha)
+    return SkinView(picture, fit, head, graph, nodes, estimate_light(nodes))
+
+
+def build_skin(
+    view: SkinView,
+    hair_alpha: np.ndarray | None = None,
+    scalp_mask: np.ndarray | None = None,
+    scalp_color_srgb: np.ndarray | None = None,
+    size: int = 1024,
+) -> SkinResult:
+    """Paint the atlas.
+
+    hair_alpha: (H, W) of the view's picture, hair strands to keep off the skin. scalp_mask: (V,) in [0, 1] and
+    scalp_color_srgb: (3,) in [0, 1], what lies under the hair. size: texels a side.
+    """
+    head, graph, nodes = view.head, view.graph, view.nodes
+    texels = atlas(head, size)
+    shade_vertex = shade_of(nodes.vertex_normals, view.light, SHADING_POWER)
+    node_albedo = nodes.linear / (graph.spread @ shade_vertex)
+    plain = _plain_skin(nodes, node_albedo)
+
+    # Folds of the photo's expression leave the texture and come back with the motion.
+    folds = fold_layer(view.fit, head, graph, nodes, node_albedo)
+    row = fold_row(view.fit)
+    deltas = []
+    fold_texels = np.zeros((int(texels.on_graph.sum()), 3), np.float32)
+    if row is not None and np.abs(folds).max() > 0.01:
+        deltas.append(TextureDelta("photo expression", row, 0.0, _over_atlas(head, DELTA_SIZE, folds)))
+        uv = texels.raster.interpolate(head.faces, head.uv)[texels.on_graph]
+        fold_texels = sample_bilinear(deltas[0].log_ratio, uv)
+    encoded = np.maximum(node_albedo * np.exp(-folds), 1e-5) ** (1 / GAMMA)
+    base = _fill(graph, nodes, encoded, plain)
+
+    detail, trust = _photo_texels(view, texels, shade_vertex, fold_texels, nodes.posed, nodes.weight, hair_alpha)
+    low = texels.from_nodes @ base
+    mirrored_posed = nodes.posed[head.mirror]
+    other, other_trust = _photo_texels(view, texels, shade_vertex[head.mirror], 0.0, mirrored_posed, nodes.weight[graph.mirror], hair_alpha)
+    other_low = texels.from_nodes @ base[graph.mirror]
+    borrowed = (np.clip(1.5 * other_trust, 0, 1) * (1 - trust))[:, None]
+    open_share = texels.from_nodes @ graph.blurred(graph.spread @ openness(view.fit.neutral_vertices, head), 1)
+    hollow = np.clip((OPEN_FULL - open_share) / (OPEN_FULL - OPEN_NONE), 0, 1)[:, None]
+    texture = low * (HOLLOW_TINT ** hollow) ** (1 / GAMMA)
+    texture = texture + trust[:, None] * (detail - texture) + borrowed * (other - other_low)
+
+    measured = np.minimum(_measured_grain(view), MOST)
+    lacking = np.sqrt(np.maximum(CLEAR_SKIN**2 - measured**2, 0))
+    wanted = np.maximum(measured, CLEAR_SKIN)
+    known = np.clip(trust + borrowed[:, 0], 0, 1)[:, None]
+    places = texels.raster.interpolate(head.faces, head.vertices)[texels.on_graph] * 1000
+    texture *= 1 + grain(places, known * lacking + (1 - known) * wanted, SEED)
+    texture = _under_hair(texture, view, texels, scalp_mask, scalp_color_srgb)
+    texture = inner_mouth_color(texture, head, texels)
+
+    atlas_encoded = np.zeros((len(texels.raster.texel), 3), np.float32)
+    atlas_encoded[texels.on_graph] = np.clip(texture, 0, 1)
+    linear = atlas_encoded**GAMMA
+    paint_parts(linear, head, texels)
+    paint_eyes(linear, view.picture, view.fit, head, texels)
+    canvas = np.broadcast_to(plain**GAMMA, (size * size, 3)).astype(np.float32).copy()
+    canvas[texels.raster.texel] = linear
+    base_color = to_u8(linear_to_srgb(canvas)).reshape(size, size, 3)
+
+    confidence = to_u8(_over_atlas(head, CONFIDENCE_SIZE, nodes.weight[:, None])[..., 0])
+    face = texels.from_nodes @ (graph.spread @ head.regions["face"]) > 0.5
+    return SkinResult(
+        base_color=base_color, confidence=confidence, texture_deltas=deltas, light=view.light, shading_power=SHADING_POWER,
+        skin_color_srgb=linear_to_srgb(plain**GAMMA), coverage=float((trust[face] > 0.3).mean()),
+    )  # fmt: skip
+
+
+def _plain_skin(nodes: PhotoNodes, albedo: np.ndarray) -> np.ndarray:
+    """(3,) encoded colour of the plain skin."""
+    core = nodes.core if nodes.core.sum() > 50 else nodes.weight >= np.quantile(nodes.weight, 0.95)
+    return np.percentile(np.maximum(albedo[core], 1e-5) ** (1 / GAMMA), PRIOR_PERCENTILE, axis=0)
+
+
+def _fill(graph: NodeGraph, nodes: PhotoNodes, encoded: np.ndarray, plain: np.ndarray) -> np.ndarray:
+    """(N, 3) base colour: the photo's where it is trusted, a screened Laplacian's fill elsewhere, the plain skin far away.
+
+    Brows and lash lines do not spread: a closing lid takes its colour from the cheek and the skin below the brow.
+    """
+    from scipy.sparse.linalg import cg
+
+    own = nodes.weight * (1 - nodes.brows) * (1 - np.clip(1.2 * nodes.eyes, 0, 1))
+    other = MIRROR_TRUST * own[graph.mirror] * (1 - nodes.weight) ** 2
+    total = own + other
+    data = own[:, None] * encoded + other[:, None] * encoded[graph.mirror]
+    matrix = (STIFFNESS * graph.laplacian + sp.diags(total + PRIOR)).tocsr()
+    right = data + PRIOR * plain
+    scale = sp.diags(1 / matrix.diagonal())
+    filled = [cg(matrix, right[:, c], x0=np.full(len(total), plain[c]), M=scale, rtol=1e-4, maxiter=400)[0] for c in range(3)]
+    return np.stack(filled, axis=1)
+
+
+def _photo_texels(
+    view: SkinView,
+    texels: Atlas,
+    shade_vertex: np.ndarray,
+    folds: np.ndarray | float,
+    posed: np.ndarray,
+    node_weight: np.ndarray,
+    hair_alpha: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Encoded albedo (R, 3) that the photo shows at each texel of the graph and how far it is trusted (R,)."""
+    raster, faces = texels.raster, view.head.faces
+    pixels, _ = view.picture.camera.project(raster.interpolate(faces, posed)[texels.on_graph].astype(np.float64))
+    linear = np.maximum(sample(srgb_to_linear(view.picture.rgb), pixels), 0)
+    shade = raster.interpolate(faces, shade_vertex)[texels.on_graph]
+    albedo = linear / shade * np.exp(-folds)
+    trust = texels.from_nodes @ node_weight
+    if hair_alpha is not None:
+        trust = trust * np.clip(1 - TEXEL_HAIR_GAIN * sample(hair_alpha, pixels), 0, 1)
+    return np.maximum(albedo, 1e-5) ** (1 / GAMMA), trust
+
+
+def _measured_grain(view: SkinView) -> np.ndarray:
+    """(4,) strength of the photo's own grain on plain skin."""
+    picture, nodes = view.picture, view.nodes
+    skin = np.zeros(picture.rgb.shape[:2], np.uint8)
+    pixels = np.clip(nodes.pixels[nodes.core].astype(int), 0, picture.camera.width - 1)
+    skin[pixels[:, 1], pixels[:, 0]] = 1
+    side = 2 * max(1, round(1.2 * nodes.mm_px)) + 1
+    skin = cv2.morphologyEx(skin, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8)) > 0
+    grey = (srgb_to_linear(picture.rgb) @ np.array([0.2126, 0.7152, 0.0722], np.float32)) ** (1 / GAMMA)
+    return band_strengths(grey, skin, nodes.mm_px)
+
+
+def _under_hair(
+    texture: np.ndarray, view: SkinView, texels: Atlas, mask: np.ndarray | None, color_srgb: np.ndarray | None
+) -> np.ndarray:
+    """The encoded texture (R, 3) with the scalp's colour where hair covers it, keeping the skin's own relief."""
+    if mask is None or color_srgb is None:
+        return texture
+    covered = (texels.from_nodes @ (view.graph.spread @ np.asarray(mask, np.float64)))[:, None]
+    scalp = srgb_to_linear(np.asarray(color_srgb, np.float32)) ** (1 / GAMMA)
+    relief = texture / np.maximum(texture.mean(0), 1e-3)
+    return texture * (1 - covered) + covered * scalp * np.clip(relief, 0.7, 1.3)
+
+
+def _over_atlas(head: HeadModel, size: int, values: np.ndarray) -> np.ndarray:
+    """(size, size, C) f32 atlas of node values (N, C), zero off the skin."""
+    texels = atlas(head, size)
+    out = np.zeros((size * size, values.shape[1]), np.float32)
+    out[texels.raster.texel[texels.on_graph]] = texels.from_nodes @ values
+    return out.reshape(size, size, values.shape[1])
