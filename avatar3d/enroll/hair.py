@@ -1,0 +1,144 @@
+"""Hair of an avatar from one photo: shape, texture and shells, and what it asks of the skin beneath it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from avatar3d.avatar import HairShells
+from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.fit import FaceFit
+from avatar3d.enroll.hair_grid import MAX_COLATITUDE_RAD, enlarge, ray_angles, ray_directions, sample
+from avatar3d.enroll.hair_shape import COLUMNS, ROWS, HairShape, build_shape
+from avatar3d.enroll.hair_texture import LEVELS, OCCLUSION, HairTexture, build_texture
+from avatar3d.enroll.segment import Segmentation
+from avatar3d.head.model import SKIN, HeadModel
+from avatar3d.render.scene import smooth_normals
+
+MESH_ROWS, MESH_COLUMNS = 56, 96  # 7 mm a cell: the outline's polygon stays within 0.1 mm of round
+SHELL_SHARE, MIN_SHELL_M, MAX_SHELL_M = 0.35, 0.0012, 0.007  # depth of the strand layers over the thickness, and its bounds
+MESH_MARGIN_M = 0.009  # faces this far beyond the hairline are kept for its ragged strands
+TUCK_CLEARANCE_M = 0.001  # skin under hair lies this far below the opaque base
+TUCK_REACH_M = 0.04  # skin further out than this over the scalp is not under the hair (the nose, the shoulders)
+
+
+@dataclass(frozen=True)
+class HairResult:
+    """shells: None where no hair was found. scalp_mask: (V,) f32 in [0, 1], share of hair colour on the skin under it.
+
+    scalp_color_srgb: (3,) f32 in [0, 1]. tuck_offsets: (V, 3) f32 metres, to add to the neutral vertices so that scalp and
+    ears stay under the hair. silhouette_error_mm, silhouette_error_px (at the work scale), iou: the model's outline against
+    the hair mask's. notes: sentences for the report.
+    """
+
+    shells: HairShells | None
+    scalp_mask: np.ndarray
+    scalp_color_srgb: np.ndarray
+    tuck_offsets: np.ndarray
+    silhouette_error_mm: float
+    silhouette_error_px: float
+    iou: float
+    notes: list[str] = field(default_factory=list)
+
+
+def build_hair(
+    work: WorkPicture, seg: Segmentation, fit: FaceFit, head: HeadModel, light: np.ndarray, shading_power: float
+) -> HairResult:
+    """Hair shells for the fitted head; light (9, 3) and shading_power as avatar3d.render.scene defines them."""
+    count = len(head.vertices)
+    if not seg.hair_mask.any():
+        nothing = np.zeros(count, np.float32)
+        return HairResult(None, nothing, np.zeros(3, np.float32), np.zeros((count, 3), np.float32), 0.0, 0.0, 1.0, list(seg.notes))
+    shape = build_shape(work, seg, fit.vertices, head)
+    depth = np.clip(SHELL_SHARE * shape.thickness, MIN_SHELL_M, MAX_SHELL_M)
+    mesh = _Mesh.over(shape, depth)
+    texture = build_texture(work, seg, shape, mesh.cell_normals(), light, shading_power)
+    shells = mesh.shells(texture)
+    mask, tuck = _under_hair(fit.neutral_vertices, head, shape, depth, texture)
+    return HairResult(shells, mask, texture.scalp_srgb.astype(np.float32), tuck, shape.error_m * 1e3, shape.error_px, shape.iou,
+                      list(seg.notes))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Mesh:
+    """Grid of (MESH_ROWS + 1, MESH_COLUMNS + 1) vertices: row 0 is the pole, the last column repeats the first."""
+
+    base: np.ndarray
+    extent: np.ndarray
+    uv: np.ndarray
+    weld: np.ndarray
+    faces: np.ndarray
+
+    @classmethod
+    def over(cls, shape: HairShape, depth: np.ndarray) -> _Mesh:
+        rows, columns = MESH_ROWS, MESH_COLUMNS
+        v, u = np.meshgrid(np.arange(rows + 1) / rows, np.arange(columns + 1) / columns, indexing="ij")
+        theta, colatitude = (u * 2 - 1) * np.pi, v * MAX_COLATITUDE_RAD
+        radius, layer = sample(shape.radius, theta, colatitude), sample(depth, theta, colatitude)
+        radius[0], layer[0] = radius[1].mean(), layer[1].mean()
+        rays = ray_directions(theta, colatitude)
+        base = shape.centre + rays * (radius - layer)[..., None]
+        u[0] = (np.arange(columns + 1) + 0.5) / columns  # each triangle of the pole's fan looks at its own middle
+        u[0] = np.minimum(u[0], 1.0)
+        index = np.arange(base[..., 0].size).reshape(rows + 1, columns + 1)
+        weld = index.copy()
+        weld[:, -1] = index[:, 0]
+        weld[0] = 0
+        a, b, c, d = index[:-1, :-1], index[1:, :-1], index[1:, 1:], index[:-1, 1:]
+        lower = np.stack([a, b, c], -1)
+        upper = np.stack([a, c, d], -1)[1:]  # at the pole it would have no area
+        faces = np.concatenate([lower.reshape(-1, 3), upper.reshape(-1, 3)])
+        return cls(base.reshape(-1, 3), (rays * layer[..., None]).reshape(-1, 3), np.stack([u, v], -1).reshape(-1, 2),
+                   weld.ravel(), faces)  # fmt: skip
+
+    def cell_normals(self) -> np.ndarray:
+        """(ROWS, COLUMNS, 3) normals as the renderer shades them."""
+        grid = smooth_normals(self.base, self.faces, self.weld).reshape(MESH_ROWS + 1, MESH_COLUMNS + 1, 3)
+        middle = (grid[:-1, :-1] + grid[1:, :-1] + grid[:-1, 1:] + grid[1:, 1:]) / 4
+        normals = enlarge(middle, ROWS, COLUMNS)
+        return normals / np.maximum(np.linalg.norm(normals, axis=-1, keepdims=True), 1e-6)
+
+    def shells(self, texture: HairTexture) -> HairShells:
+        theta, colatitude = (self.uv[:, 0] * 2 - 1) * np.pi, self.uv[:, 1] * MAX_COLATITUDE_RAD
+        inside = sample(texture.inside_m, theta, colatitude)
+        faces = self.faces[(inside[self.faces] > -MESH_MARGIN_M).any(1)]
+        used, faces = np.unique(faces, return_inverse=True)
+        weld = self.weld[used]
+        first = {}
+        for new, old in enumerate(weld):
+            first.setdefault(int(old), new)
+        return HairShells(
+            base=self.base[used].astype(np.float32),
+            extent=self.extent[used].astype(np.float32),
+            uv=self.uv[used].astype(np.float32),
+            weld=np.array([first[int(old)] for old in weld], np.int32),
+            faces=faces.reshape(-1, 3).astype(np.int32),
+            levels=LEVELS.copy(),
+            color=texture.color,
+            opacity=texture.opacity,
+            occlusion=OCCLUSION.copy(),
+        )
+
+
+def _under_hair(
+    vertices: np.ndarray, head: HeadModel, shape: HairShape, depth: np.ndarray, texture: HairTexture
+) -> tuple[np.ndarray, np.ndarray]:
+    """(share of hair colour (V,), offsets (V, 3) that bring scalp and ears under the hair's base)."""
+    offset = vertices - shape.centre
+    distance = np.linalg.norm(offset, axis=1)
+    theta, colatitude = ray_angles(offset)
+    inside = sample(texture.inside_m, theta, colatitude)
+    scalp = sample(shape.scalp, theta, colatitude)
+    base = scalp + sample(shape.thickness - depth, theta, colatitude)
+    ears = head.regions["ears"]
+    # The ray map ends at the neck, and holds nothing for the shoulders or what lies inside the head.
+    near = (head.vertex_part == SKIN) & (distance < scalp + TUCK_REACH_M) & (distance > 0.8 * scalp)
+    near &= colatitude < MAX_COLATITUDE_RAD - 0.05
+    mask = np.where(near, np.clip((inside + 0.001) / 0.005, 0, 1), 0).astype(np.float32)
+    mask *= 1 - head.regions["face"] * (inside < 0.002)
+    covered = np.clip((inside - np.where(ears > 0.3, 0.0, 0.002)) / 0.006, 0, 1)
+    limit = base - TUCK_CLEARANCE_M
+    pull = np.where(near & (distance > limit), covered * (limit - distance), 0.0)
+    tuck = offset / np.maximum(distance, 1e-6)[:, None] * pull[:, None]
+    return mask, tuck.astype(np.float32)

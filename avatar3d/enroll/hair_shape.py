@@ -1,0 +1,258 @@
+"""The hair's surface: how far hair stands off the scalp in each direction and where it grows, from one outline in a photo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.ndimage import map_coordinates
+from scipy.spatial import cKDTree
+
+from avatar3d.camera import Camera
+from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.hair_grid import Harmonic, blur, cell_centres, enlarge, mirrored, ray_directions
+from avatar3d.enroll.segment import Segmentation
+from avatar3d.head.model import HeadModel
+
+ROWS, COLUMNS = 72, 128  # about 5 mm a cell on the head; finer shapes are the opacity's work
+ROUNDS = 14  # of outline and region; the outline error falls under 1 % of its change by then
+DAMPING = 0.45  # share of a round's new region that is taken
+OUTLINE_BINS = 360
+MIN_THICKNESS_M, MAX_THICKNESS_M = 0.0015, 0.070
+RIM_THICKNESS_M = 0.0018  # at the hairline, so that the base clears the skin's own facets
+START_SHORT_M, START_LONG_M = 0.004, 0.012
+CRANIUM_RADIUS_M = 0.088  # the rays' centre lies this far under the top of the head
+RIM_WIDTH = 0.22  # in cosine of the angle to the view: what lies within it forms the outline
+EARS_COVERED = 0.35  # share of an ear's points under hair from which on it counts as covered
+SCALP_NEIGHBOURS, SCALP_SPREAD_RAD = 8, 0.03
+NAPE_BELOW_EAR_M = 0.014
+
+
+@dataclass(frozen=True)
+class HairShape:
+    """Maps of (ROWS, COLUMNS) about `centre` (3,), head frame, metres.
+
+    scalp: radius of the bare head. thickness: of the hair over it, tapering to RIM_THICKNESS_M at its rim. coverage: in
+    [0, 1], where hair is. facing: cosine toward the photo's camera. covered: True where hair hides the ears.
+    error_px, error_m: mean distance of the projected outline from the hair mask's; iou: of the two outlines' areas.
+    """
+
+    centre: np.ndarray
+    scalp: np.ndarray
+    thickness: np.ndarray
+    coverage: np.ndarray
+    facing: np.ndarray
+    covered: bool
+    error_px: float
+    error_m: float
+    iou: float
+
+    @property
+    def radius(self) -> np.ndarray:
+        """(ROWS, COLUMNS) distance of the hair's surface from the centre, metres."""
+        return self.scalp + self.thickness
+
+    def points(self, radius: np.ndarray) -> np.ndarray:
+        """(..., 3) head-frame points of a radius map of any size."""
+        return self.centre + ray_directions(*cell_centres(*radius.shape)) * radius[..., None]
+
+
+def scalp_map(vertices: np.ndarray, head: HeadModel) -> tuple[np.ndarray, np.ndarray]:
+    """(centre (3,), (ROWS, COLUMNS) radius of the head without ears, metres) for (V, 3) head vertices."""
+    fine = head.subdivided(1)
+    points = fine.matrix @ vertices
+    ears = fine.matrix @ head.regions["ears"] > 0.3
+    wanted = ~ears & (points[:, 1] > -0.11)
+    top = points[wanted, 1].max()
+    upper = points[wanted & (points[:, 1] > 0.01)]
+    centre = np.array([0.0, top - CRANIUM_RADIUS_M, (upper[:, 2].min() + upper[:, 2].max()) / 2])
+    offset = points[wanted] - centre
+    radius = np.linalg.norm(offset, axis=1)
+    directions = ray_directions(*cell_centres(ROWS, COLUMNS))
+    distance, nearest = cKDTree(offset / radius[:, None]).query(directions.reshape(-1, 3), k=SCALP_NEIGHBOURS)
+    near = radius[nearest]
+    # Sockets, nostrils and the mouth lie behind the skin: of the neighbours only the outer ones count.
+    weight = np.where(near < near.max(1, keepdims=True) - 0.012, 0.0, np.exp(-((distance / SCALP_SPREAD_RAD) ** 2)) + 1e-9)
+    surface = ((near * weight).sum(1) / weight.sum(1)).reshape(ROWS, COLUMNS)
+    return centre, blur(surface, 0.75).astype(np.float64)
+
+
+def build_shape(work: WorkPicture, seg: Segmentation, vertices: np.ndarray, head: HeadModel) -> HairShape:
+    """Hair surface whose outline in the photo meets the mask; vertices: (V, 3) of the fitted head, metres."""
+    return _Solver(work, seg, vertices, head).solve()
+
+
+@dataclass(frozen=True)
+class _Outline:
+    """The mask's outer edge in polar coordinates about the projected centre."""
+
+    centre_px: np.ndarray
+    radius_px: np.ndarray  # (OUTLINE_BINS,) 0 where there is no hair
+    free: np.ndarray  # (OUTLINE_BINS,) bool: backdrop lies beyond, so the edge is the hair's own
+
+    def bins(self, pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(bin, radius px) of (..., 2) pixels."""
+        offset = pixels - self.centre_px
+        angle = np.arctan2(offset[..., 1], offset[..., 0])
+        return np.round(angle / (2 * np.pi) * OUTLINE_BINS).astype(int) % OUTLINE_BINS, np.linalg.norm(offset, axis=-1)
+
+
+class _Solver:
+    def __init__(self, work: WorkPicture, seg: Segmentation, vertices: np.ndarray, head: HeadModel) -> None:
+        self.camera: Camera = work.camera
+        self.seg = seg
+        self.centre, self.scalp = scalp_map(vertices, head)
+        self.theta, self.colatitude = cell_centres(ROWS, COLUMNS)
+        self.rays = ray_directions(self.theta, self.colatitude)
+        view = self.centre - self.camera.center
+        view /= np.linalg.norm(view)
+        self.facing = -(self.rays @ view)
+        self.yaw = float(np.degrees(np.arctan2(-view[0], -view[2])))
+        self.azimuth = np.degrees(np.arctan2(self.rays[..., 0], self.rays[..., 2]))  # about the vertical, 0 in front
+        self.outline = self._outline()
+        self.harmonic = Harmonic(ROWS, COLUMNS)
+        self._measure_ears(vertices, head)
+
+    def _pixels(self, points: np.ndarray) -> np.ndarray:
+        return self.camera.project(points)[0]
+
+    def _look(self, picture: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+        return look_up(picture, pixels)
+
+    def _outline(self) -> _Outline:
+        centre = self._pixels(self.centre[None])[0]
+        angle = np.arange(OUTLINE_BINS) / OUTLINE_BINS * 2 * np.pi
+        axis = np.stack([np.cos(angle), np.sin(angle)], 1)
+        radius = np.arange(0, 0.7 * max(self.seg.matte.shape), 0.5)
+        rays = centre + axis[:, None] * radius[None, :, None]
+        hair = self._look(np.maximum(self.seg.hair_alpha, 0.6 * self.seg.hair_mask), rays) > 0.5
+        last = hair.shape[1] - 1 - hair[:, ::-1].argmax(1)
+        edge = np.where(hair.any(1), radius[last], 0.0)
+        beyond = self._look(self.seg.matte, centre + axis * (edge + 6.0)[:, None])
+        return _Outline(centre, edge, (edge > 0) & (beyond < 0.6))
+
+    def _measure_ears(self, vertices: np.ndarray, head: HeadModel) -> None:
+        """Whether hair covers each ear, and how low the outline's hair reaches on each side."""
+        ears = vertices[head.regions["ears"] > 0.5]
+        self.ear_low, self.ear_top = float(ears[:, 1].min()), float(ears[:, 1].max())
+        self.ear_back, self.ear_front = float(ears[:, 2].min()), float(ears[:, 2].max())
+        hidden, low = {}, {}
+        angle = np.arange(OUTLINE_BINS) / OUTLINE_BINS * 2 * np.pi
+        depth = self.camera.project(self.centre[None])[1][0]
+        for side in (-1, 1):
+            pixels = self._pixels(ears[np.sign(ears[:, 0]) == side])
+            hidden[side] = float((self._look(self.seg.hair_mask.astype(np.float32), pixels) > 0.5).mean())
+            beside = self.outline.free & (np.cos(angle) * side > 0.35)
+            low[side] = float(self.centre[1] - 0.02)
+            if beside.any():
+                edge = self.outline.centre_px + np.stack([np.cos(angle), np.sin(angle)], 1) * self.outline.radius_px[:, None]
+                lowest = edge[beside][edge[beside, 1].argmax()]
+                low[side] = float(self.camera.unproject(lowest, depth)[1])
+        if abs(self.yaw) > 6:  # the far side is seen edge-on: it copies the near one
+            near = int(np.sign(self.yaw))
+            hidden[-near], low[-near] = hidden[near], low[near]
+        self.covered = max(hidden.values()) > EARS_COVERED
+        self.side_low = low
+
+    def _prior_region(self, height: np.ndarray, depth: np.ndarray) -> np.ndarray:
+        """(ROWS, COLUMNS) where hair grows on the unseen sides: above the ears' line, down to the nape."""
+        around = np.abs(self.azimuth)
+        nape = self.ear_low - NAPE_BELOW_EAR_M
+        if self.covered:
+            side = np.where(self.azimuth > 0, self.side_low[1], self.side_low[-1])
+            back = min(self.side_low[1], self.side_low[-1]) - 0.002
+            back = min(back, nape) if back < self.ear_low + 0.02 else back
+            blend = np.clip((around - 90) / 70, 0, 1)
+            limit = side * (1 - blend) + back * blend
+            softness = 0.002
+        else:
+            behind = np.clip((self.ear_back + 0.016 - depth) / 0.022, 0, 1)
+            # In front of the ear a sideburn, over it an arch, behind it down to the nape, lowest beside its middle.
+            before = np.where(depth > self.ear_front - 0.002, self.ear_top - 0.016, self.ear_top + 0.004)
+            hem = nape + 0.004 * np.cos(np.radians((around - 155) * 6))
+            limit = before * (1 - behind) + hem * behind
+            softness = np.where(around > 100, 0.006, 0.002)
+        grows = 1 / (1 + np.exp(-np.clip((height - limit) / softness, -30, 30)))
+        return grows * ((around > 55) | (height > self.centre[1] + 0.062))
+
+    def solve(self) -> HairShape:
+        """Alternate between where hair is and how thick it is until the outline fits."""
+        region = ((self.rays[..., 1] > -0.1) | (np.abs(self.azimuth) > 60)).astype(np.float64)
+        thickness = np.full((ROWS, COLUMNS), START_LONG_M if self.covered else START_SHORT_M)
+        tapered = thickness.copy()
+        window = 0.12 if abs(self.yaw) < 6 else 0.30
+        observed = np.clip((self.facing - window) / 0.2, 0, 1)
+        mean = float(thickness.mean())
+        error, both = np.zeros(0), np.ones((2, 0))
+        for step in range(ROUNDS):
+            if step > 1:
+                tapered = self._taper(thickness, region)
+            radius = self.scalp + tapered
+            fresh = self._region(radius, self.scalp + thickness, observed)
+            region = fresh if step < 2 else (1 - DAMPING) * region + DAMPING * fresh
+            reach, known = self._reach(radius, region)
+            error = np.abs(self.outline.radius_px - reach)[known]
+            both = np.stack([self.outline.radius_px[known], reach[known]]) ** 2
+            if step == ROUNDS - 1:
+                break
+            thickness, mean = self._match_outline(radius, reach, known, thickness, mean)
+            if step < 2:
+                tapered = thickness
+        depth = float(self.camera.project(self.centre[None])[1][0])
+        mean_px = float(error.mean()) if error.size else 0.0
+        iou = float(both.min(0).sum() / both.max(0).sum()) if error.size else 0.0
+        return HairShape(
+            self.centre, self.scalp, tapered, np.clip(region, 0, 1), self.facing, self.covered, mean_px,
+            mean_px * depth / float(self.camera.intrinsics[0, 0]), iou,
+        )  # fmt: skip
+
+    def _region(self, radius: np.ndarray, full_radius: np.ndarray, observed: np.ndarray) -> np.ndarray:
+        """Where hair is; the prior looks at the radius before tapering, or hem and taper would chase each other."""
+        pixels = self._pixels(self.centre + self.rays * radius[..., None])
+        inward = 1 - 0.06 * np.clip(1 - self.facing / 0.6, 0, 1)  # near the outline a pixel further in is surer
+        pixels = self.outline.centre_px + (pixels - self.outline.centre_px) * inward[..., None]
+        seen = np.where(self.facing > 0.12, self._look(self.seg.hair_alpha, pixels), 0.0)
+        other, other_seen = mirrored(observed), mirrored(seen)
+        full = self.centre + self.rays * full_radius[..., None]
+        prior = self._prior_region(full[..., 1], full[..., 2])
+        unseen = np.where(other > observed, other * other_seen + (1 - other) * prior, prior)
+        return observed * seen + (1 - observed) * unseen
+
+    def _reach(self, radius: np.ndarray, region: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(outer radius px of the model's hair by outline bin, which bins can be compared)."""
+        fine = (4 * ROWS, 4 * COLUMNS)
+        points = self.centre + ray_directions(*cell_centres(*fine)) * enlarge(radius, *fine)[..., None]
+        hairy = enlarge(region, *fine) > 0.3
+        bins, distance = self.outline.bins(self._pixels(points[hairy]))
+        reach = np.zeros(OUTLINE_BINS)
+        np.maximum.at(reach, bins, distance)
+        reach = np.maximum(reach, np.maximum(np.roll(reach, 1), np.roll(reach, -1)))
+        return reach, self.outline.free & (reach > 0)
+
+    def _match_outline(
+        self, radius: np.ndarray, reach: np.ndarray, known: np.ndarray, thickness: np.ndarray, mean: float
+    ) -> tuple[np.ndarray, float]:
+        """Scale the rim's directions toward the mask's edge and spread the thickness over the head."""
+        scale = np.where(known, self.outline.radius_px / np.maximum(reach, 1.0), 1.0)
+        bins, _ = self.outline.bins(self._pixels(self.centre + self.rays * radius[..., None]))
+        target = np.clip(scale[bins] * radius - self.scalp, MIN_THICKNESS_M, MAX_THICKNESS_M)
+        rim = np.exp(-((self.facing / RIM_WIDTH) ** 2))
+        weight = np.where(known[bins] & (rim > 0.1), rim, 0.0)
+        strong = weight > 0.3
+        if strong.any():
+            mean = float(np.average(target[strong], weights=weight[strong]))
+        filled = self.harmonic.fill(target, 8 * weight + 1e-6, 0.016, mean, start=thickness)
+        return np.clip(filled, MIN_THICKNESS_M, MAX_THICKNESS_M), mean
+
+    def _taper(self, thickness: np.ndarray, region: np.ndarray) -> np.ndarray:
+        """Thickness that falls to the rim's: steeply at the outline, over some centimetres where the face is seen."""
+        front = np.clip((self.facing - 0.15) / 0.3, 0, 1) if self.covered else np.ones_like(thickness)
+        steep = np.sqrt(np.clip((blur(region, 1.75) - 0.42) / 0.5, 0, 1))
+        wide = np.clip((blur(region, 6.5 if self.covered else 4.5) - 0.42) / 0.55, 0, 1) ** 0.8
+        taper = steep * (1 - front) + np.minimum(steep, wide) * front
+        return blur(RIM_THICKNESS_M + np.clip(thickness - RIM_THICKNESS_M, 0, None) * taper, 0.5).astype(np.float64)
+
+
+def look_up(picture: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    """Bilinear values of a (H, W) picture at (..., 2) continuous pixels, 0 outside."""
+    return map_coordinates(picture.astype(np.float32), [pixels[..., 1] - 0.5, pixels[..., 0] - 0.5], order=1, mode="constant")

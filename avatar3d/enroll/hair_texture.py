@@ -1,0 +1,304 @@
+"""The hair's colour and opacity: the photo's own where it is seen, elsewhere strands with the photo's statistics and flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from scipy.ndimage import distance_transform_edt
+
+from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
+from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.hair_grid import Harmonic, blur, cell_centres, enlarge, mirrored, ray_directions
+from avatar3d.enroll.hair_shape import COLUMNS, ROWS, HairShape, look_up
+from avatar3d.enroll.hair_strands import NOMINAL_RADIUS_M, flow_step, grain, smear, texel_m, uniform
+from avatar3d.enroll.segment import Segmentation
+from avatar3d.render.scene import shade_of
+
+COLOR_ROWS, COLOR_COLUMNS = 576, 1024  # about 0.6 mm a texel, the photo's own at the work scale
+OPACITY_ROWS, OPACITY_COLUMNS = 288, 512
+LEVELS = np.array([0.0, 0.3, 0.55, 0.8, 1.0, 1.2], np.float32)  # an opaque base, four layers of strands, flyaways
+OCCLUSION = np.array([0.80, 0.85, 0.90, 0.95, 1.0, 1.0], np.float32)  # hair inside lies in the shade of the hair around it
+COVER = np.array([1.0, 0.92, 0.80, 0.62, 0.42, 0.05], np.float32)  # share of each level that strands fill
+BANDS_TEXELS = (0.9, 1.8, 3.6, 7.2, 14.4, 28.8)  # blurs between which the detail's bands lie; above the last is the base tone
+FINE_FACING, COARSE_FACING = (0.42, 0.70), (0.22, 0.46)  # cosine to the photo's camera over which a band comes from the photo
+TONE_OFFSET = 0.02  # linear; tones are log(albedo + offset), so that the noise of deep shadow does not pass for contrast
+MIN_STRAND_M, MAX_STRAND_M = 0.004, 0.045
+
+
+@dataclass(frozen=True)
+class HairTexture:
+    """color: (COLOR_ROWS, COLOR_COLUMNS, 3) u8 sRGB albedo. opacity: (K, OPACITY_ROWS, OPACITY_COLUMNS) u8.
+
+    inside_m: (OPACITY_ROWS, OPACITY_COLUMNS) f32 distance to the hairline, positive under hair. scalp_srgb: (3,) in [0, 1].
+    """
+
+    color: np.ndarray
+    opacity: np.ndarray
+    inside_m: np.ndarray
+    scalp_srgb: np.ndarray
+
+
+def build_texture(
+    work: WorkPicture, seg: Segmentation, shape: HairShape, normals: np.ndarray, light: np.ndarray, shading_power: float
+) -> HairTexture:
+    """Colour and opacity of the hair.
+
+    normals: (ROWS, COLUMNS, 3) of its surface. light: (9, 3) irradiance, shading_power: see avatar3d.render.scene.
+    """
+    seen = _look_at_photo(work, seg, shape, normals, light, shading_power)
+    angle, strand_m = _flow(work, seg, shape, seen)
+    inside_m = _hairline_distance(seen.coverage)
+    strands = _Strands(angle, strand_m)
+    color, base = _paint(seen, strands, inside_m)
+    opacity = _opacity(seen, strands, inside_m, shape)
+    tone = np.median(base[enlarge(inside_m, *base.shape[:2]) > 0.004], axis=0) if (inside_m > 0.004).any() else base.mean((0, 1))
+    return HairTexture(to_u8(linear_to_srgb(color)), opacity, inside_m, linear_to_srgb((np.exp(tone) - TONE_OFFSET) * 0.45))
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The photo on the texture's grid."""
+
+    tone: np.ndarray  # (H, W, 3) natural log of linear albedo + TONE_OFFSET
+    solid: np.ndarray  # (H, W) in [0, 1], the pixel is hair and nothing else
+    facing: np.ndarray  # (H, W)
+    coverage: np.ndarray  # (H, W) in [0, 1]
+
+    def weight(self, facing: tuple[float, float]) -> np.ndarray:
+        return _ramp(self.facing, *facing) * self.solid
+
+
+def _ramp(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    t = np.clip((values - low) / (high - low), 0.0, 1.0)
+    return t * t * (3 - 2 * t)
+
+
+def _look_at_photo(
+    work: WorkPicture, seg: Segmentation, shape: HairShape, normals: np.ndarray, light: np.ndarray, power: float
+) -> _Seen:
+    size = (COLOR_ROWS, COLOR_COLUMNS)
+    radius = enlarge(shape.radius, *size)
+    directions = ray_directions(*cell_centres(*size))
+    pixels, _ = work.camera.project(shape.centre + directions * radius[..., None])
+    facing = enlarge(shape.facing, *size)
+    centre = work.camera.project(shape.centre[None])[0][0]
+    # At the outline half a hair's pixel is backdrop: look a little further in.
+    inward = 1 - 0.05 * np.clip(1 - facing / 0.6, 0, 1)
+    pixels = centre + (pixels - centre) * inward[..., None]
+    xs, ys = (np.ascontiguousarray(pixels[..., axis] - 0.5, dtype=np.float32) for axis in (0, 1))
+    linear = cv2.remap(srgb_to_linear(work.rgb), xs, ys, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    core = cv2.erode(seg.hair_alpha * np.clip(seg.matte * 1.5 - 0.5, 0, 1), np.ones((3, 3), np.uint8))
+    solid = _ramp(cv2.remap(core, xs, ys, cv2.INTER_LINEAR), 0.65, 0.95) * (facing > 0)
+    solid *= _ramp(blur(solid, 3.0), 0.35, 0.8)
+    alpha = np.where(facing > 0.12, cv2.remap(seg.hair_alpha, xs, ys, cv2.INTER_LINEAR), 0)
+    coarse = enlarge(shape.coverage, *size)
+    near = _ramp(facing, 0.25, 0.5)
+    coverage = coarse * (1 - near) + np.where(blur(shape.coverage, 2.0).max() > 0, alpha, 0) * near
+    shade = enlarge(shade_of(normals, light, power), *size)
+    return _Seen(np.log(linear / shade + TONE_OFFSET), solid, facing, coverage.astype(np.float32))
+
+
+def _flow(work: WorkPicture, seg: Segmentation, shape: HairShape, seen: _Seen) -> tuple[np.ndarray, float]:
+    """((COLOR_ROWS, COLOR_COLUMNS) angle of the hair from the meridian, length of its strands, metres).
+
+    Orientation from the photo's structure tensor (Bigün and Granlund 1987), laid onto the surface and spread harmonically
+    in the double angle, as a strand has no sign; unseen hair falls along the meridians.
+    """
+    grey = cv2.GaussianBlur(cv2.cvtColor(work.rgb, cv2.COLOR_RGB2GRAY).astype(np.float32), (0, 0), 0.8)
+    dx, dy = cv2.Scharr(grey, cv2.CV_32F, 1, 0), cv2.Scharr(grey, cv2.CV_32F, 0, 1)
+    xx, yy, xy = (cv2.GaussianBlur(a, (0, 0), 3.5) for a in (dx * dx, dy * dy, dx * dy))
+    strength = np.hypot(xx - yy, 2 * xy)
+    coherence = strength / np.maximum(xx + yy, 1e-6)
+    # The tensor's main axis crosses the strands; its double angle turned by π runs along them.
+    double_cos, double_sin = -(xx - yy) / np.maximum(strength, 1e-6), -2 * xy / np.maximum(strength, 1e-6)
+
+    radius = shape.radius
+    pixels, _ = work.camera.project(shape.points(radius))
+    along = np.gradient(pixels, axis=0)
+    around = (np.roll(pixels, -1, 1) - np.roll(pixels, 1, 1)) / 2
+    _, colatitude = cell_centres(ROWS, COLUMNS)
+    along /= (radius * np.radians(158.0) / ROWS)[..., None]
+    around /= (radius * np.maximum(np.sin(colatitude), 0.05) * 2 * np.pi / COLUMNS)[..., None]
+    image_angle = 0.5 * np.arctan2(look_up(double_sin, pixels), look_up(double_cos, pixels))
+    ox, oy = np.cos(image_angle), np.sin(image_angle)
+    # Cramer's rule for [around along] t = o.
+    t_around = ox * along[..., 1] - oy * along[..., 0]
+    t_along = around[..., 0] * oy - around[..., 1] * ox
+    angle = np.arctan2(t_around, t_along) if np.mean(around[..., 0] * along[..., 1] - around[..., 1] * along[..., 0]) > 0 else (
+        np.arctan2(-t_around, -t_along))
+    area = np.abs(around[..., 0] * along[..., 1] - around[..., 1] * along[..., 0])
+    core = cv2.erode(seg.hair_mask.astype(np.float32), np.ones((9, 9), np.uint8))
+    trust = look_up(coherence, pixels) ** 2 * look_up(core, pixels) * _ramp(shape.facing, 0.35, 0.65) * (area > 0)
+    harmonic = Harmonic(ROWS, COLUMNS)
+    cos2 = harmonic.fill(np.cos(2 * angle), trust, 0.006, 1.0)
+    sin2 = harmonic.fill(np.sin(2 * angle), trust, 0.006, 0.0)
+    inner = core > 0.5
+    mean_coherence = float(np.average(coherence[inner])) if inner.any() else 0.4
+    strand = float(np.clip(0.09 * (mean_coherence - 0.12), MIN_STRAND_M, MAX_STRAND_M))
+    size = (COLOR_ROWS, COLOR_COLUMNS)
+    return 0.5 * np.arctan2(enlarge(sin2, *size), enlarge(cos2, *size)), strand
+
+
+class _Strands:
+    """Strand fields of unit variance on the colour texture's grid, from single hairs to locks."""
+
+    def __init__(self, angle: np.ndarray, strand_m: float) -> None:
+        rows, columns = angle.shape
+        wander = 0.05 * grain(rows, columns, 0.010, 11) + 0.10 * grain(rows, columns, 0.035, 12)
+        step = flow_step(angle + np.clip(wander, -0.4, 0.4))
+        base = np.log2(strand_m / texel_m(rows))
+
+        def field(size_m: float, longer: float, seed: int) -> np.ndarray:
+            return smear(grain(rows, columns, size_m, seed), step, max(1, round(base + longer)))
+
+        self.hair = field(0.0007, 0.0, 1)
+        self.strand = field(0.0016, 0.6, 2)
+        self.lock = field(0.0036, 1.0, 3)
+        self.clump = field(0.0085, 1.3, 4)
+        self.wave = field(0.02, 1.0, 5)
+        self.strand_m = strand_m
+
+    def mixed(self) -> np.ndarray:
+        """All of them, finer ones stronger inside some locks than in others."""
+        return (self.hair * np.exp(0.35 * self.lock) + self.strand * np.exp(0.3 * self.clump) + self.lock + self.clump + self.wave).astype(np.float32)
+
+
+def _hairline_distance(coverage: np.ndarray) -> np.ndarray:
+    """(OPACITY_ROWS, OPACITY_COLUMNS) signed distance to the hairline in metres, positive under hair."""
+    rows, columns = OPACITY_ROWS, OPACITY_COLUMNS
+    pad = columns // 4
+    small = cv2.resize(coverage, (columns, rows), interpolation=cv2.INTER_AREA)
+    wide = np.concatenate([small[:, -pad:], small, small[:, :pad]], 1)
+    hair = wide > 0.5
+    spacing = (texel_m(rows), 2 * np.pi * NOMINAL_RADIUS_M * 0.85 / columns)
+    signed = distance_transform_edt(hair, sampling=spacing) - distance_transform_edt(~hair, sampling=spacing)
+    return cv2.GaussianBlur(signed[:, pad:-pad].astype(np.float32), (0, 0), 0.7)
+
+
+def _bands(values: np.ndarray, weight: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    """(detail bands from fine to coarse, base) of a map by blurs normalised over `weight`."""
+    previous, bands = values, []
+    for sigma in BANDS_TEXELS:
+        norm = np.maximum(blur(weight, sigma), 1e-4)
+        now = blur(values * (weight if values.ndim == 2 else weight[..., None]), sigma)
+        now = now / (norm if values.ndim == 2 else norm[..., None])
+        bands.append(previous - now)
+        previous = now
+    return bands, previous
+
+
+def _paint(seen: _Seen, strands: _Strands, inside_m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """((H, W, 3) linear albedo, (H, W, 3) its base tone in log)."""
+    size = (COLOR_ROWS, COLOR_COLUMNS)
+    coarse_weight = seen.weight(COARSE_FACING)
+    luma = seen.tone @ np.array([0.25, 0.6, 0.15], np.float32)
+    photo_bands, photo_base = _bands(luma, coarse_weight)
+    base = _base_tone(seen.tone, coarse_weight, inside_m)
+
+    sure = seen.weight(FINE_FACING)
+    detail = luma - photo_base
+    if (sure > 0.5).sum() > 500:
+        good = sure > 0.5
+        slope = [float((( seen.tone[..., c] - _weighted_blur(seen.tone[..., c], coarse_weight, BANDS_TEXELS[-1]))[good] * detail[good]).sum()
+                       / max(float((detail[good] ** 2).sum()), 1e-6)) for c in range(3)]
+        quantiles = np.quantile(detail[good] / max(float(detail[good].std()), 1e-4), np.linspace(0.005, 0.995, 65))
+    else:
+        good, slope, quantiles = None, [1.0, 1.0, 1.0], None
+
+    noise_bands, _ = _bands(strands.mixed(), np.ones(size, np.float32))
+    total = np.zeros(size, np.float32)
+    spread = np.zeros(size, np.float32)
+    for band, noise in zip(photo_bands, noise_bands, strict=True):
+        deviation = _local_deviation(band, sure, good)
+        total += noise / noise.std() * deviation
+        spread += deviation**2
+    spread = np.sqrt(spread)
+    made = total
+    if quantiles is not None:
+        normal = np.quantile((total / spread)[::4, ::4], np.linspace(0.005, 0.995, 65))
+        made = np.interp(total / spread, normal, quantiles).astype(np.float32) * spread
+    made_bands, made_base = _bands(made, np.ones(size, np.float32))
+
+    result = np.zeros((*size, 3), np.float32)
+    fine_to_coarse = np.linspace(0, 1, len(BANDS_TEXELS))
+    color_bands = [_bands(np.ascontiguousarray(seen.tone[..., c]), coarse_weight)[0] for c in range(3)]
+    for index, share in enumerate(fine_to_coarse):
+        facing = tuple(f * (1 - share) + c * share for f, c in zip(FINE_FACING, COARSE_FACING, strict=True))
+        weight = seen.weight(facing)
+        rest = np.sqrt(np.maximum(1 - weight**2, 0))
+        for c in range(3):
+            result[..., c] += weight * color_bands[c][index] + rest * slope[c] * made_bands[index]
+    for c in range(3):
+        result[..., c] += base[..., c] + (1 - coarse_weight) * slope[c] * made_base
+    return np.clip(np.exp(result) - TONE_OFFSET, 0.0, 1.0), base
+
+
+def _weighted_blur(values: np.ndarray, weight: np.ndarray, sigma: float) -> np.ndarray:
+    return blur(values * weight, sigma) / np.maximum(blur(weight, sigma), 1e-4)
+
+
+def _local_deviation(band: np.ndarray, sure: np.ndarray, good: np.ndarray | None) -> np.ndarray:
+    """(H, W) standard deviation of a band where it is seen, its mean elsewhere."""
+    if good is None:
+        return np.full(band.shape, 0.05, np.float32)
+    overall = float(np.average(np.clip(band[good], -0.8, 0.8) ** 2))
+    small = (band.shape[0] // 8, band.shape[1] // 8)
+    energy = cv2.resize(np.clip(band, -0.8, 0.8) ** 2 * sure, small[::-1], interpolation=cv2.INTER_AREA)
+    weight = cv2.resize(sure, small[::-1], interpolation=cv2.INTER_AREA)
+    local = (blur(energy, 5) + 0.15 * overall) / (blur(weight, 5) + 0.15)
+    return np.sqrt(enlarge(local, *band.shape))
+
+
+def _base_tone(tone: np.ndarray, weight: np.ndarray, inside_m: np.ndarray) -> np.ndarray:
+    """(H, W, 3) log albedo without detail: the photo's where seen, else spread from it over a profile by colatitude."""
+    size = tone.shape[:2]
+    grid_weight = cv2.resize(weight, (COLUMNS, ROWS), interpolation=cv2.INTER_AREA)
+    harmonic = Harmonic(ROWS, COLUMNS)
+    result = np.empty_like(tone)
+    other_weight = mirrored(grid_weight) * 0.25 * (grid_weight < 0.1)
+    for c in range(3):
+        value = cv2.resize(tone[..., c] * weight, (COLUMNS, ROWS), interpolation=cv2.INTER_AREA)
+        value = value / np.maximum(grid_weight, 1e-3)
+        mean = float(np.average(value, weights=grid_weight + 1e-9))
+        row_weight = grid_weight.sum(1)
+        profile = ((value * grid_weight).sum(1) + 2.0 * mean) / (row_weight + 2.0)
+        profile = cv2.GaussianBlur(profile.astype(np.float32)[:, None], (0, 0), 2.5)
+        prior = np.repeat(profile, COLUMNS, 1)
+        usable = np.where(grid_weight > 0.15, grid_weight, 0)
+        total = usable + other_weight
+        mixed = (usable * value + other_weight * mirrored(value)) / np.maximum(total, 1e-6)
+        filled = enlarge(harmonic.fill(mixed, total * 2.0, 0.006, prior), *size)
+        photo = _weighted_blur(tone[..., c], weight, BANDS_TEXELS[-1])
+        result[..., c] = filled * (1 - weight) + photo * weight
+    return result
+
+
+def _opacity(seen: _Seen, strands: _Strands, inside_m: np.ndarray, shape: HairShape) -> np.ndarray:
+    """(K, OPACITY_ROWS, OPACITY_COLUMNS) u8."""
+    size = (OPACITY_ROWS, OPACITY_COLUMNS)
+
+    def small(values: np.ndarray) -> np.ndarray:
+        return cv2.resize(values.astype(np.float32), size[::-1], interpolation=cv2.INTER_AREA)
+
+    reach = small(uniform(strands.hair + strands.strand + 0.2 * strands.lock))
+    tip = small(strands.strand + 0.8 * strands.lock + 0.4 * strands.clump)
+    tip /= tip.std()
+    thickness = enlarge(shape.thickness, *size)
+    ragged = np.clip(0.25 * thickness, 0.0012, 0.004) * (1 - 0.6 * small(seen.weight((0.3, 0.6))))
+    edge = inside_m + ragged * np.clip(tip, -2.2, 2.2)
+    photo = small(seen.weight((0.40, 0.66)))
+    photo = cv2.GaussianBlur(photo, (0, 0), 1.5)
+    levels = []
+    for depth, cover in zip(LEVELS, COVER, strict=True):
+        if depth == 0:
+            alpha = np.clip(edge / 0.0012 + 0.5, 0, 1)
+        else:
+            cut = 1 - cover
+            alpha = np.clip((reach - cut) / 0.22 + 0.5, 0, 1)
+            if depth <= 1:
+                alpha = np.maximum(alpha, photo)
+            alpha = alpha * np.clip((edge - 0.0012 * depth) / 0.0016 + 0.5, 0, 1)
+        levels.append(np.rint(alpha * 255).astype(np.uint8))
+    return np.stack(levels)
