@@ -12,6 +12,7 @@ rest is exact.
 from __future__ import annotations
 
 import itertools
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,9 @@ def write_glb(avatar: Avatar, path: str | Path, jpeg: bool = False) -> None:
     """Write the avatar; the same avatar gives the same bytes.
 
     jpeg: store the base colour as JPEG, a quarter of the size of the exact PNG. Raises InputError when `path` cannot be
-    written, WorkError when the avatar holds numbers that the file cannot (tables over 65504).
+    written, WorkError when the avatar holds numbers that the file cannot (not finite, or tables over 65504).
     """
+    _require_finite(avatar, "avatar")
     writer = GltfWriter(f"avatar3d {avatar3d.__version__}")
     core = _Core(writer, avatar, jpeg)
     core.write()
@@ -104,6 +106,22 @@ def read_glb(path: str | Path) -> Avatar:
         if str(reader.path) in str(error):
             raise
         raise InputError(f"{reader.path}: {error}") from error
+
+
+def _require_finite(value: object, name: str) -> None:
+    """Raise WorkError when a float array anywhere in the avatar is not finite."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            raise WorkError(f"cannot write {name}: it holds a value that is not finite; enrol the photo again")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            _require_finite(item, f"{name}[{index}]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _require_finite(item, f"{name}.{key}")
+    elif is_dataclass(value):
+        for part in fields(value):
+            _require_finite(getattr(value, part.name), f"{name}.{part.name}")
 
 
 def _translation(vector: np.ndarray) -> list[float]:

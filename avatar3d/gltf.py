@@ -21,7 +21,7 @@ from avatar3d.errors import InputError
 Json = dict[str, Any]
 
 MAX_FILE_BYTES = 256 * 2**20  # an avatar is about 6 MB; more than this is not one
-MAX_JSON_BYTES = 16 * 2**20  # Python's objects take some ten times the text
+MAX_JSON_BYTES = 4 * 2**20  # Python's objects take some twenty times the text; an avatar has 60 kB
 MAX_DECODED_BYTES = 2**30  # arrays and pictures together, as they lie in memory
 MAX_IMAGE_SIDE = 8192  # pixels
 MAX_ITEMS = 100_000  # of any list in the JSON that is walked
@@ -186,7 +186,7 @@ class GltfWriter:
     def to_bytes(self) -> bytes:
         """The GLB: header, JSON chunk, binary chunk."""
         document = {**self.document, "buffers": [{"byteLength": self._length}]}
-        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+        text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
         text += b" " * (-len(text) % 4)
         body = b"".join(self._blocks)
         total = 12 + 8 + len(text) + 8 + len(body)
@@ -215,6 +215,8 @@ class GltfReader:
 
     def _read_file(self) -> bytes:
         try:
+            if self.path.exists() and not self.path.is_file():
+                raise InputError(f"{self.path} is a folder or a device; give the path of a GLB avatar")
             size = self.path.stat().st_size
             if size > MAX_FILE_BYTES:
                 raise InputError(
@@ -343,18 +345,18 @@ class GltfReader:
         """Element `index` of a top-level list."""
         items = self.entries(self.document, kind)
         if type(index) is not int or not 0 <= index < len(items) or not isinstance(items[index], dict):
-            raise self.damaged(f"it names {kind}[{index}], which it does not hold")
+            raise self.damaged(f"it names {kind}[{str(index)[:20]}], which it does not hold")
         return items[index]
 
     def view(self, index: object, row_bytes: int | None = None) -> memoryview:
         """The bytes of a buffer view; a stride, if it states one, must be row_bytes."""
         item = self.pick("bufferViews", index)
         if item.get("buffer") != 0 or item.get("byteStride", row_bytes) != row_bytes:
-            raise self.damaged(f"bufferViews[{index}] is not a tight range of the first buffer")
+            raise self.damaged(f"bufferViews[{str(index)[:20]}] is not a tight range of the first buffer")
         start = self.integer(item, "byteOffset", 0, len(self._body)) if "byteOffset" in item else 0
         length = self.integer(item, "byteLength", 1, len(self._body))
         if start + length > len(self._body):
-            raise self.damaged(f"bufferViews[{index}] reaches beyond the binary data")
+            raise self.damaged(f"bufferViews[{str(index)[:20]}] reaches beyond the binary data")
         return self._body[start : start + length]
 
     def array(self, parent: Json, key: str, kinds: str | tuple[str, ...], shape: tuple[int | None, ...]) -> np.ndarray:
@@ -362,7 +364,7 @@ class GltfReader:
         reference = self.member(parent, key)
         kind = reference.get("type")
         if kind not in ((kinds,) if isinstance(kinds, str) else kinds):
-            raise self.damaged(f"{key} has the type {kind!r}")
+            raise self.damaged(f"{key} has the type {str(kind)[:20]}")
         found = self.entries(reference, "shape", 8)
         fits = len(found) == len(shape) and all(
             type(have) is int and 0 <= have <= MAX_FILE_BYTES and want in (None, have)
@@ -381,7 +383,8 @@ class GltfReader:
         self.spend(len(data) // dtype.itemsize * 4)
         raw = np.frombuffer(data, dtype)
         if dtype.kind == "f":
-            values = raw.astype(np.float32)
+            with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
+                values = raw.astype(np.float32)
             if not np.isfinite(values).all():
                 raise self.damaged(f"{what} holds a value that is not finite")
             return values
@@ -407,16 +410,16 @@ class GltfReader:
         """(n,) i32 of an accessor of indices, each under `limit`."""
         item = self.pick("accessors", index)
         if item.get("type") != "SCALAR" or item.get("componentType") == 5126 or "sparse" in item:
-            raise self.damaged(f"accessors[{index}] does not hold plain indices")
-        values = self._range(item, 1, self.integer(item, "count", 1, MAX_FILE_BYTES), f"accessors[{index}]")
+            raise self.damaged(f"accessors[{str(index)[:20]}] does not hold plain indices")
+        values = self._range(item, 1, self.integer(item, "count", 1, MAX_FILE_BYTES), f"accessors[{str(index)[:20]}]")
         if values.max() >= limit:
-            raise self.damaged(f"accessors[{index}] holds an index over {limit - 1}")
+            raise self.damaged(f"accessors[{str(index)[:20]}] holds an index over {limit - 1}")
         return values.astype(np.int32)
 
     def read_vectors(self, index: object, into: np.ndarray) -> None:
         """Read an accessor of 3-vectors, sparse or not, over `into`, (n, 3) f32 zeros of the same length."""
         item = self.pick("accessors", index)
-        what = f"accessors[{index}]"
+        what = f"accessors[{str(index)[:20]}]"
         if item.get("type") != "VEC3" or item.get("componentType") != 5126 or item.get("count") != len(into):
             raise self.damaged(f"{what} does not hold {len(into)} vectors")
         if "bufferView" in item:

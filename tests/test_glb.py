@@ -1,0 +1,500 @@
+"""The avatar's file: what goes in comes out, other glTF readers agree with it, and damage ends in one sentence."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import random
+import resource
+import struct
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pygltflib
+import pytest
+import trimesh
+from PIL import Image
+
+from avatar3d.avatar import PART_EYE, PART_SKIN, Avatar
+from avatar3d.errors import InputError, WorkError
+from avatar3d.glb import EXTENSION, read_glb, write_glb
+from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES
+from tests.make_avatar import synthetic_avatar
+
+FUZZED_READS = 1500
+FUZZED_READS_SLOW = 20_000
+# What one read may add to the process beyond the file's own size; Python, numpy and Pillow included.
+FUZZ_MEMORY_MIB = 300
+
+
+@pytest.fixture(scope="module")
+def avatar() -> Avatar:
+    return synthetic_avatar()
+
+
+@pytest.fixture(scope="module")
+def glb(avatar: Avatar, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("glb") / "avatar.glb"
+    write_glb(avatar, path)
+    return path.read_bytes()
+
+
+def _unpack(data: bytes) -> tuple[dict, bytes]:
+    length = struct.unpack_from("<I", data, 12)[0]
+    return json.loads(data[20 : 20 + length]), data[28 + length :]
+
+
+def _pack(document: dict, body: bytes) -> bytes:
+    text = json.dumps(document).encode()
+    text += b" " * (-len(text) % 4)
+    total = 28 + len(text) + len(body)
+    head = struct.pack("<4sII", b"glTF", 2, total) + struct.pack("<II", len(text), 0x4E4F534A)
+    return head + text + struct.pack("<II", len(body), 0x004E4942) + body
+
+
+def _read(data: bytes, folder: Path) -> Avatar:
+    path = folder / "case.glb"
+    path.write_bytes(data)
+    return read_glb(path)
+
+
+def _assert_same(have: object, want: object, where: str, tolerance: dict[str, float]) -> None:
+    if isinstance(want, np.ndarray):
+        assert isinstance(have, np.ndarray) and have.shape == want.shape, where
+        assert have.dtype == want.dtype, where
+        allowed = tolerance.get(where, 0.0) * np.abs(want).max()
+        assert np.abs(have.astype(float) - want).max() <= allowed, where
+    elif is_dataclass(want):
+        for part in fields(want):
+            _assert_same(getattr(have, part.name), getattr(want, part.name), f"{where}.{part.name}", tolerance)
+    elif isinstance(want, list | tuple) and want and not isinstance(want[0], float):
+        assert isinstance(have, list | tuple) and len(have) == len(want), where
+        for first, second in zip(have, want, strict=True):
+            _assert_same(first, second, where, tolerance)
+    elif isinstance(want, dict) and where.endswith("joints"):
+        for name in want:
+            _assert_same(have[name], want[name], where, tolerance)  # type: ignore[index]
+    else:
+        assert have == want, where
+
+
+EIGHT_BITS = {
+    f"avatar.{name}": 1 / 253
+    for name in (
+        "texture_deltas.log_ratio",
+        "baked.skin_q0",
+        "baked.skin_q1",
+        "baked.hair_q0",
+        "baked.hair_q1",
+    )
+}
+
+
+@pytest.mark.parametrize("parts", [(True, True, True), (False, True, True), (True, False, False), (False,) * 3])
+def test_round_trip(parts: tuple[bool, bool, bool], tmp_path: Path) -> None:
+    hair, field, baked = parts
+    avatar = synthetic_avatar(1, hair, field, baked)
+    write_glb(avatar, tmp_path / "a.glb")
+    _assert_same(read_glb(tmp_path / "a.glb"), avatar, "avatar", EIGHT_BITS)
+
+
+def test_bytes_are_reproducible_and_stable(avatar: Avatar, glb: bytes, tmp_path: Path) -> None:
+    write_glb(synthetic_avatar(), tmp_path / "again.glb")
+    assert (tmp_path / "again.glb").read_bytes() == glb
+    write_glb(read_glb(tmp_path / "again.glb"), tmp_path / "reread.glb")
+    assert (tmp_path / "reread.glb").read_bytes() == glb
+
+
+def test_least_avatar(avatar: Avatar, tmp_path: Path) -> None:
+    least = replace(
+        synthetic_avatar(hair=False, field=False, baked=False),
+        texture_deltas=[],
+        photo_camera=None,
+        photo_motion=None,
+        provenance={},
+        expression=np.zeros_like(avatar.expression),
+    )
+    write_glb(least, tmp_path / "a.glb")
+    _assert_same(read_glb(tmp_path / "a.glb"), least, "avatar", {})
+
+
+def test_jpeg_is_smaller_and_close(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    avatar = synthetic_avatar()
+    smooth = Image.fromarray(avatar.base_color).resize((256, 256), Image.Resampling.BICUBIC)
+    color = np.clip(np.array(smooth) + rng.normal(0, 2, (256, 256, 1)), 0, 255).astype(np.uint8)
+    avatar = replace(avatar, base_color=color)
+    write_glb(avatar, tmp_path / "png.glb")
+    write_glb(avatar, tmp_path / "jpeg.glb", jpeg=True)
+    assert (tmp_path / "jpeg.glb").stat().st_size < (tmp_path / "png.glb").stat().st_size - 30_000
+    difference = read_glb(tmp_path / "jpeg.glb").base_color.astype(float) - color
+    assert np.sqrt((difference**2).mean()) < 2.5
+
+
+def test_faces_in_any_order_of_parts_come_back(avatar: Avatar, tmp_path: Path) -> None:
+    order = np.random.default_rng(0).permutation(len(avatar.faces))
+    shuffled = replace(avatar, faces=avatar.faces[order], part=avatar.part[order])
+    write_glb(shuffled, tmp_path / "a.glb")
+    back = read_glb(tmp_path / "a.glb")
+    assert (back.faces == shuffled.faces).all() and (back.part == shuffled.part).all()
+
+
+def test_more_vertices_than_16_bits_count(avatar: Avatar, tmp_path: Path) -> None:
+    extra = 70_000 - len(avatar.vertices)
+    pad = {
+        name: np.concatenate([getattr(avatar, name), np.repeat(getattr(avatar, name)[-1:], extra, 0)])
+        for name in ("vertices", "uv", "weld", "head_weight", "vertex_alpha", "field_weight")
+    }
+    last = np.array([[69_997, 69_998, 69_999]], np.int32)
+    large = replace(
+        avatar,
+        **pad,
+        faces=np.concatenate([avatar.faces, last]),
+        part=np.append(avatar.part, np.uint8(PART_SKIN)),
+        expression=np.concatenate([avatar.expression, np.full((52, extra, 3), 0.001, np.float32)], 1),
+    )
+    write_glb(large, tmp_path / "a.glb")
+    _assert_same(read_glb(tmp_path / "a.glb"), large, "avatar", EIGHT_BITS)
+
+
+def test_numbers_a_file_cannot_hold_are_refused(avatar: Avatar, tmp_path: Path) -> None:
+    light = avatar.light.copy()
+    light[2, 1] = np.inf
+    with pytest.raises(WorkError, match=r"avatar\.light.*not finite"):
+        write_glb(replace(avatar, light=light), tmp_path / "a.glb")
+    assert avatar.neural_field is not None
+    field = replace(avatar.neural_field, tables=avatar.neural_field.tables + 1e6)
+    with pytest.raises(WorkError, match="16-bit"):
+        write_glb(replace(avatar, neural_field=field), tmp_path / "a.glb")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unwritable_places(avatar: Avatar, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        write_glb(avatar, tmp_path / "missing" / "a.glb")
+    with pytest.raises(InputError, match="is a folder"):
+        write_glb(avatar, tmp_path)
+
+
+# What other readers see.
+
+
+def test_trimesh_sees_a_textured_head_in_metres(avatar: Avatar, glb: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.glb").write_bytes(glb)
+    scene = trimesh.load(tmp_path / "a.glb", process=False)
+    assert avatar.hair is not None
+    places = np.concatenate([avatar.vertices, avatar.hair.base + avatar.hair.levels[-1] * avatar.hair.extent])
+    assert np.allclose(scene.bounds, [places.min(0), places.max(0)], atol=1e-6)
+    heads = [mesh for name, mesh in scene.geometry.items() if name.startswith(("head", "leftEye", "rightEye"))]
+    assert sum(len(mesh.faces) for mesh in heads) == len(avatar.faces)
+    texture = heads[0].visual.material.baseColorTexture
+    assert (np.array(texture.convert("RGB")) == avatar.base_color).all()
+
+
+def test_nodes_targets_and_materials(avatar: Avatar, glb: bytes) -> None:
+    document = pygltflib.GLTF2().load_from_bytes(glb)
+    assert document.extensionsUsed == [EXTENSION] and not document.extensionsRequired
+    names = {node.name: node for node in document.nodes}
+    children = {node.name: {document.nodes[index].name for index in node.children or []} for node in document.nodes}
+    assert children["avatar"] == {"neck"} and children["neck"] == {"head"}
+    assert children["head"] == {"jaw", "leftEye", "rightEye", "hair"}
+    assert children["leftEye"] == {"leftEyeMesh"} and children["rightEye"] == {"rightEyeMesh"}
+    head = document.meshes[names["headMesh"].mesh]
+    assert head.extras["targetNames"] == list(ARKIT_NAMES)
+    assert all(len(primitive.targets) == 52 for primitive in head.primitives)
+    materials = [document.materials[primitive.material].name for primitive in head.primitives]
+    assert materials == ["skin", "teeth", "tongue", "lashes", "mouth"]
+    hair = document.meshes[names["hair"].mesh]
+    modes = [document.materials[primitive.material].alphaMode for primitive in hair.primitives]
+    assert modes == ["MASK", "BLEND", "BLEND", "BLEND"]
+    # An eye node sits at its joint and its mesh is moved back, so turning the node turns the eye about its centre.
+    place = np.zeros(3)
+    for name in ("neck", "head", "leftEye"):
+        place += names[name].translation
+    assert np.allclose(place, avatar.joints["leftEye"], atol=1e-7)
+    assert np.allclose(names["leftEyeMesh"].translation, -avatar.joints["leftEye"], atol=1e-7)
+
+
+def test_sparse_target_decodes_by_hand_to_the_offsets(avatar: Avatar, glb: bytes) -> None:
+    document, body = _unpack(glb)
+    accessor = document["accessors"][_jaw_target(document)]
+    sparse = accessor["sparse"]
+    offsets = np.zeros((accessor["count"], 3), np.float32)
+    views = document["bufferViews"]
+    rows = np.frombuffer(
+        body,
+        "<u2",
+        sparse["count"],
+        views[sparse["indices"]["bufferView"]]["byteOffset"] + sparse["indices"]["byteOffset"],
+    )
+    start = views[sparse["values"]["bufferView"]]["byteOffset"]
+    offsets[rows] = np.frombuffer(body, "<f4", 3 * sparse["count"], start).reshape(-1, 3)
+    assert (offsets == avatar.expression[ARKIT_INDEX["jawOpen"], : len(offsets)]).all()
+    assert accessor["min"] == offsets.min(0).tolist() and accessor["max"] == offsets.max(0).tolist()
+
+
+def test_skin_weights_sum_to_one_and_follow_head_weight(avatar: Avatar, glb: bytes) -> None:
+    document, body = _unpack(glb)
+    accessor = document["accessors"][_head(document)["attributes"]["WEIGHTS_0"]]
+    view = document["bufferViews"][accessor["bufferView"]]
+    weights = np.frombuffer(body, np.uint8, 4 * len(avatar.vertices), view["byteOffset"]).reshape(-1, 4)
+    assert (weights.sum(1, dtype=int) == 255).all()
+    assert np.abs((weights[:, 1] + weights[:, 2].astype(int)) / 255 - avatar.head_weight).max() < 0.003
+
+
+def test_the_extension_repeats_no_vertex_data(glb: bytes) -> None:
+    document, body = _unpack(glb)
+    content = document["extensions"][EXTENSION]
+    attributes = _head(document)["attributes"]
+    for name, attribute in (("vertices", "POSITION"), ("uv", "TEXCOORD_0")):
+        assert content["mesh"][name]["bufferView"] == document["accessors"][attributes[attribute]]["bufferView"]
+    assert content["texture"]["baseColor"]["bufferView"] in {image["bufferView"] for image in document["images"]}
+    spans = [body[v["byteOffset"] : v["byteOffset"] + v["byteLength"]] for v in document["bufferViews"]]
+    large = [span for span in spans if len(span) > 1000]
+    assert len(set(large)) == len(large)
+
+
+# What a user may hand over instead of an avatar.
+
+
+def _plain_gltf() -> bytes:
+    return trimesh.creation.box().export(file_type="glb")
+
+
+def _with_nan_vertex(document: dict, body: bytes) -> bytes:
+    view = document["bufferViews"][document["extensions"][EXTENSION]["mesh"]["vertices"]["bufferView"]]
+    start = view["byteOffset"] + 24
+    return _pack(document, body[:start] + struct.pack("<f", float("nan")) + body[start + 4 :])
+
+
+def _edited(change: Callable[[dict], object]) -> Callable[[dict, bytes], bytes]:
+    def edit(document: dict, body: bytes) -> bytes:
+        change(document)
+        return _pack(document, body)
+
+    return edit
+
+
+def _content(document: dict) -> dict:
+    return document["extensions"][EXTENSION]
+
+
+def _head(document: dict) -> dict:
+    """The head mesh's first primitive, the skin."""
+    return next(mesh for mesh in document["meshes"] if mesh["name"] == "head")["primitives"][0]
+
+
+def _jaw_target(document: dict) -> int:
+    return _head(document)["targets"][ARKIT_INDEX["jawOpen"]]["POSITION"]
+
+
+def _damage_base_color(document: dict, body: bytes) -> bytes:
+    view = document["bufferViews"][_content(document)["texture"]["baseColor"]["bufferView"]]
+    middle = view["byteOffset"] + view["byteLength"] // 2
+    return _pack(document, body[:middle] + bytes(40) + body[middle + 40 :])
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda d, b: b"", "is empty"),
+        (lambda d, b: b"\x89PNG\r\n\x1a\n" + bytes(100), "is not a GLB"),
+        (lambda d, b: json.dumps(d).encode(), "glTF text file; convert it to binary GLB"),
+        (lambda d, b: _pack(d, b)[:15], "truncated: 15 bytes"),
+        (lambda d, b: _pack(d, b)[:-100], "is truncated: .* bytes; copy it again"),
+        (lambda d, b: _pack(d, b) + b"more", "4 bytes follow its stated end"),
+        (lambda d, b: b"glTF" + struct.pack("<I", 1) + _pack(d, b)[8:], "glTF version 1"),
+        (lambda d, b: _plain_gltf(), f"plain glTF without {EXTENSION}.*avatar3d enroll"),
+        (_edited(lambda d: _content(d).update(version=2)), "newer avatar3d .*version 2.*update avatar3d"),
+        (_edited(lambda d: _content(d).update(version="1")), "version is not a whole number"),
+        (lambda d, b: _pack(d, b).replace(b'"asset"', b'"asset?', 1), "its JSON cannot be read"),
+        (lambda d, b: _pack({**d, "x": float("nan")}, b), "its JSON cannot be read .*NaN"),
+        (_edited(lambda d: d["accessors"][_jaw_target(d)].update(count=10**9)), "does not hold .* vectors"),
+        (_edited(lambda d: d["accessors"][_jaw_target(d)]["sparse"].update(count=10**9)), "count is not a whole"),
+        (_edited(lambda d: d["accessors"][_head(d)["indices"]].update(count=10**8)), "reaches beyond its buffer"),
+        (_edited(lambda d: d["accessors"][_head(d)["indices"]].update(componentType=5125)), "beyond|over"),
+        (_edited(lambda d: d["bufferViews"][0].update(byteOffset=10**9)), "byteOffset is not a whole number"),
+        (_edited(lambda d: d["bufferViews"][1].update(byteLength=10**6)), "byteLength|beyond"),
+        (_edited(lambda d: _content(d)["mesh"]["vertices"].update(bufferView=9999)), r"bufferViews\[9999\]"),
+        (_edited(lambda d: _content(d)["mesh"]["vertices"].update(shape=[10**8, 3])), "its shape"),
+        (_edited(lambda d: _content(d)["mesh"]["faceRuns"].pop()), "faceRuns does not match"),
+        (_edited(lambda d: _content(d)["texture"]["baseColor"].update(width=65)), "baseColor is .*stated"),
+        (_edited(lambda d: _content(d)["texture"]["baseColor"].update(width=9000)), "width is not a whole number"),
+        (_damage_base_color, "the picture baseColor cannot be decoded"),
+        (_with_nan_vertex, "vertices holds a value that is not finite"),
+        (_edited(lambda d: _content(d)["light"].pop()), "light does not have the shape"),
+        (_edited(lambda d: _content(d)["photoCamera"].update(near=20.0)), "expected 0 < near < far"),
+        (_edited(lambda d: _content(d).pop("mesh")), "mesh is not an object"),
+        (_edited(lambda d: _content(d).pop("hair")), "baked hair but no hair"),
+        (_edited(lambda d: d["buffers"][0].update(uri="https://example.com/a.bin")), "one buffer of its own"),
+    ],
+)
+def test_what_is_no_avatar_ends_in_a_sentence(make, sentence: str, glb: bytes, tmp_path: Path) -> None:
+    document, body = _unpack(glb)
+    data = make(copy.deepcopy(document), body)
+    with pytest.raises(InputError, match=sentence) as error:
+        _read(data, tmp_path)
+    assert str(tmp_path / "case.glb") in str(error.value), "the sentence does not name the file"
+    assert "\n" not in str(error.value)
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*No such file"):
+        read_glb(tmp_path / "missing.glb")
+    with pytest.raises(InputError, match="is a folder"):
+        read_glb(tmp_path)
+
+
+def test_file_of_absurd_size_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.glb"
+    with path.open("wb") as stream:
+        stream.truncate(300 * 2**20)  # sparse: takes no room
+    with pytest.raises(InputError, match="300 MiB; an avatar is at most"):
+        read_glb(path)
+
+
+def _bomb(document: dict, body: bytes, side: int) -> bytes:
+    """The file with a base colour of side², which compresses to next to nothing, and 60 deltas that name it too."""
+    picture = io.BytesIO()
+    Image.new("RGB", (side, side)).save(picture, "PNG")
+    data = picture.getvalue()
+    document["bufferViews"].append({"buffer": 0, "byteOffset": len(body), "byteLength": len(data)})
+    document["buffers"][0]["byteLength"] = len(body) + len(data)
+    reference = {"bufferView": len(document["bufferViews"]) - 1, "mimeType": "image/png", "width": side, "height": side}
+    delta = _content(document)["texture"]["deltas"][0]
+    delta["logRatio"] = {**reference, "step": [1, 1, 1]}
+    _content(document)["texture"]["deltas"] = [delta] * 60
+    return _pack(document, body + data + bytes(-len(data) % 4))
+
+
+@pytest.mark.parametrize("side", [2048, 8192])
+def test_decompression_bomb_is_refused_before_it_unfolds(side: int, glb: bytes, tmp_path: Path) -> None:
+    document, body = _unpack(glb)
+    path = tmp_path / "case.glb"
+    path.write_bytes(_bomb(document, body, side))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="more than 1024 MiB of memory"):
+            read_glb(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.3 * 2**30
+
+
+# Fuzzing: whatever happens to the bytes, the reader answers with an avatar or an InputError.
+
+_ODD_VALUES = [
+    None, True, -1, 0, 1, 2, 3, 52, 255, 65535, 65536, 2**31, 2**32, 2**63, 10**40, -(10**12), 0.5, -0.0, 1e300, "", "x",
+    "POSITION", "image/png", "image/jpeg", "f16", "u32", [], [[]], [1, 2, 3], {}, {"bufferView": 0}, [10**9, 3], ["a"],
+]  # fmt: skip
+
+
+def _places(value: object, found: list[tuple[object, object]]) -> list[tuple[object, object]]:
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in pairs:
+        found.append((value, key))
+        _places(item, found)
+    return found
+
+
+def _edit_json(document: dict, rng: random.Random) -> None:
+    """Change up to three places, most of them in the extension, accessors and views."""
+    roots = [document["extensions"][EXTENSION], document["extensions"][EXTENSION], document]
+    roots += [document["accessors"], document["bufferViews"], document["meshes"]]
+    for _ in range(rng.randint(1, 3)):
+        places = _places(rng.choice(roots), [])
+        parent, key = rng.choice(places)
+        change = rng.random()
+        if change < 0.15 and isinstance(parent, dict):
+            parent.pop(key, None)
+        elif change < 0.25 and isinstance(parent, list) and parent:
+            parent.insert(rng.randrange(len(parent) + 1), copy.deepcopy(rng.choice(parent)))
+        elif change < 0.5 and key in parent if isinstance(parent, dict) else key < len(parent):
+            value = parent[key]
+            if type(value) in (int, float):
+                parent[key] = rng.choice([value + 1, value - 1, -value, value * 2, value * 1000])
+            else:
+                parent[key] = copy.deepcopy(rng.choice(_ODD_VALUES))
+        elif isinstance(parent, dict) or key < len(parent):
+            parent[key] = copy.deepcopy(rng.choice(_ODD_VALUES))
+
+
+def _mutated(glb: bytes, document: dict, body: bytes, rng: random.Random) -> bytes:
+    kind = rng.random()
+    if kind < 0.55:
+        changed = copy.deepcopy(document)
+        _edit_json(changed, rng)
+        return _pack(changed, body)
+    data = bytearray(glb)
+    if kind < 0.65:
+        return bytes(data[: rng.randrange(len(data))])
+    if kind < 0.75:  # within the JSON text and the headers
+        for _ in range(rng.randint(1, 4)):
+            data[rng.randrange(len(glb) - len(body))] = rng.randrange(256)
+    elif kind < 0.95:
+        for _ in range(rng.randint(1, 30)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+    else:
+        start = rng.randrange(len(data))
+        data[start : start + rng.randrange(1, 2000)] = rng.randbytes(rng.randrange(1, 2000))
+    return bytes(data)
+
+
+def _fuzz(glb: bytes, folder: Path, count: int, seed: int) -> None:
+    document, body = _unpack(glb)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused = 0
+    for index in range(count):
+        data = _mutated(glb, document, body, random.Random(seed + index))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                _read(data, folder)
+        except InputError as error:
+            refused += 1
+            assert "\n" not in str(error) and len(str(error)) < 600, f"case {seed + index}"
+        except BaseException as error:
+            pytest.fail(f"case {seed + index} raised {type(error).__name__}: {error}")
+    assert count / 2 < refused < count, "the mutations are too weak or too strong to test anything"
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert grown < FUZZ_MEMORY_MIB, f"reading damaged files took {grown:.0f} MiB"
+
+
+def test_fuzzed_files_raise_nothing_but_input_errors(glb: bytes, tmp_path: Path) -> None:
+    _fuzz(glb, tmp_path, FUZZED_READS, seed=0)
+
+
+@pytest.mark.slow
+def test_many_more_fuzzed_files(glb: bytes, tmp_path: Path) -> None:
+    _fuzz(glb, tmp_path, FUZZED_READS_SLOW, seed=10**6)
+
+
+def test_eye_faces_that_mix_with_skin_still_turn(avatar: Avatar, tmp_path: Path) -> None:
+    """Eye vertices in the middle of the skin's range: the eye meshes keep their own ranges and no offset is lost."""
+    count = len(avatar.vertices)
+    order = np.random.default_rng(0).permutation(count)
+    place = np.empty(count, np.int32)
+    place[order] = np.arange(count, dtype=np.int32)
+    first = np.full(count, count, np.int32)
+    np.minimum.at(first, place[avatar.weld], place)
+    mixed = replace(
+        avatar,
+        **{name: getattr(avatar, name)[order] for name in ("vertices", "uv", "head_weight", "vertex_alpha", "field_weight")},
+        weld=first[place[avatar.weld]][order],
+        expression=avatar.expression[:, order],
+        faces=place[avatar.faces],
+        landmark_triangles=place[avatar.landmark_triangles],
+    )
+    write_glb(mixed, tmp_path / "a.glb")
+    _assert_same(read_glb(tmp_path / "a.glb"), mixed, "avatar", EIGHT_BITS)
+    document, _ = _unpack((tmp_path / "a.glb").read_bytes())
+    eyes = [mesh for mesh in document["meshes"] if mesh["name"] in ("leftEye", "rightEye")]
+    faces = sum(document["accessors"][mesh["primitives"][0]["indices"]]["count"] for mesh in eyes) // 3
+    assert faces == (mixed.part == PART_EYE).sum()
+    assert all("targets" not in mesh["primitives"][0] for mesh in eyes)
