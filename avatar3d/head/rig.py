@@ -8,10 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from avatar3d.head.model import EYES, HeadModel
+from avatar3d.motion.code import LOOK_MAX_RAD, look_angles
 
-LOOK_MAX_RAD = 0.5  # eye turn at an eyeLook weight of one
-# Places of the eyeLook weights in ARKit's order: (Down, In, Out, Up) of the left and of the right eye.
-LOOK_INDICES = ((1, 2, 3, 4), (8, 9, 10, 11))
+GAZE_MAX_RAD = 1.2 * LOOK_MAX_RAD  # the eye's own range
 
 
 class Motion(Protocol):
@@ -44,14 +43,10 @@ def eye_rotation(yaw_rad: float, pitch_rad: float) -> np.ndarray:
 def gaze_angles(motion: Motion) -> np.ndarray:
     """Yaw (toward +X) and pitch (toward +Y) of [left, right] eye, (2,2) radians: gaze plus what the eyeLook weights ask for.
 
-    A source gives one of the two; the sum is limited to LOOK_MAX_RAD · 1.2, the eye's own range.
+    The sum is limited to GAZE_MAX_RAD.
     """
-    weights = np.asarray(motion.weights, float)
-    angles = np.array(motion.gaze, float)
-    for eye, (down, inward, outward, up) in enumerate(LOOK_INDICES):
-        away = 1.0 if eye == 0 else -1.0  # the left eye's way out is +X
-        angles[eye] += LOOK_MAX_RAD * np.array([away * (weights[outward] - weights[inward]), weights[up] - weights[down]])
-    return np.clip(angles, -1.2 * LOOK_MAX_RAD, 1.2 * LOOK_MAX_RAD)
+    angles = np.asarray(motion.gaze, float) + look_angles(motion.weights)
+    return np.clip(angles, -GAZE_MAX_RAD, GAZE_MAX_RAD)
 
 
 def head_transform(motion: Motion, joints: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
