@@ -22,6 +22,35 @@ ARKIT_NAMES: tuple[str, ...] = (
 )  # fmt: skip
 ARKIT_INDEX: dict[str, int] = {name: index for index, name in enumerate(ARKIT_NAMES)}
 CONFIDENCE_REGIONS: tuple[str, ...] = ("brow", "eyes", "mouth", "tongue", "head")
+LOOK_MAX_RAD = 0.5  # eye turn at an eyeLook weight of one
+# Places of the eyeLook weights in ARKit's order: (Down, In, Out, Up) of the left and of the right eye.
+LOOK_INDICES = ((1, 2, 3, 4), (8, 9, 10, 11))
+NECK_M = np.array([0.0, -0.12, -0.095])  # the default head's neck joint, about which a head turns, head frame
+
+
+def region_of(name: str) -> str:
+    """The confidence region an ARKit weight belongs to."""
+    if name.startswith("brow"):
+        return "brow"
+    if name.startswith("eye"):
+        return "eyes"
+    return "tongue" if name == "tongueOut" else "mouth"
+
+
+WEIGHT_REGION = np.array([CONFIDENCE_REGIONS.index(region_of(name)) for name in ARKIT_NAMES])  # (52,)
+
+
+def look_angles(weights: np.ndarray) -> np.ndarray:
+    """(2, 2) yaw toward +X and pitch toward +Y, radians, that the eyeLook weights (52,) ask of [left, right] eye.
+
+    An eye turns by this plus `MotionCode.gaze`. A source that measures both stores the rest of the measured angle as gaze, so
+    that the lids follow the weights and the eyeball the measurement.
+    """
+    angles = np.zeros((2, 2))
+    for eye, (down, inward, outward, up) in enumerate(LOOK_INDICES):
+        away = LOOK_MAX_RAD if eye == 0 else -LOOK_MAX_RAD  # the left eye's way out is +X
+        angles[eye] = away * (weights[outward] - weights[inward]), LOOK_MAX_RAD * (weights[up] - weights[down])
+    return angles
 
 
 def _vector(values: object, length: int, what: str) -> np.ndarray:
@@ -40,7 +69,8 @@ class MotionCode:
 
     weights: (52,) ARKit weights in [0, 1], order ARKIT_NAMES (values outside are clipped).
     rotation: (4,) unit quaternion xyzw, head to world. translation: (3,) metres, world.
-    gaze: (2, 2) [left eye, right eye] × (yaw toward +X, pitch toward +Y), radians, relative to the head.
+    gaze: (2, 2) [left eye, right eye] × (yaw toward +X, pitch toward +Y), radians, relative to the head, beyond what the
+    eyeLook weights ask for (`look_angles`).
     confidence: (5,) in [0, 1] for CONFIDENCE_REGIONS. time_ns: monotonic capture time. sequence: source counter.
     Raises InputError on a wrong shape, a value that is not finite, or a quaternion of zero length.
     """

@@ -1,8 +1,10 @@
 """Motion codes in the CSV columns that the Live Link Face app records: reading, and writing what it reads.
 
 Columns: Timecode (HH:MM:SS:FF.fff), BlendShapeCount, the 52 ARKit names in PascalCase, then HeadYaw, HeadPitch, HeadRoll,
-LeftEyeYaw, LeftEyePitch, LeftEyeRoll, RightEye… in radians. Yaw turns toward +X, pitch toward +Y and roll from +X to +Y, in
-that order from the outside in; an eyeball's roll is ignored. HeadX, HeadY, HeadZ (metres) are our own addition, written only
+LeftEyeYaw, LeftEyePitch, LeftEyeRoll, RightEye… in radians. Yaw turns toward +X, pitch DOWN and roll from +X to +Y, in that
+order from the outside in: in the app's recordings LeftEyePitch grows with eyeLookDownLeft, and RightEyeYaw with
+eyeLookInRight. Eye angles are whole ones, so `MotionCode.gaze` is what the eyeLook weights leave over; when all are zero the
+eyes were not measured. An eyeball's roll is ignored. HeadX, HeadY, HeadZ (metres) are our own addition, written only
 where a head moved. Names are matched without regard to case, columns of other names are skipped.
 """
 
@@ -18,7 +20,7 @@ import numpy as np
 
 from avatar3d.errors import InputError
 from avatar3d.files import write_bytes
-from avatar3d.motion.code import ARKIT_NAMES, MotionCode, quaternion_matrix
+from avatar3d.motion.code import ARKIT_NAMES, MotionCode, look_angles, quaternion_matrix
 
 DEFAULT_FPS = 60.0  # what the app records at unless told otherwise; the FF of a timecode counts in it
 MAX_BYTES = 256_000_000  # four hours at 60 Hz
@@ -79,12 +81,26 @@ def write_motion_csv(path: str | Path, codes: Sequence[MotionCode], fps: float =
     started_ns = codes[0].time_ns if codes else 0
     count = len(_WEIGHT_COLUMNS) + len(_HEAD_ANGLES) + len(_EYE_ANGLES)
     for code in codes:
-        angles = [*head_angles(code.rotation), *code.gaze[0], 0.0, *code.gaze[1], 0.0]
-        cells = [f"{value:.6f}" for value in code.weights] + [f"{value:.8f}" for value in angles]
+        weights = np.round(code.weights, 6)
+        cells = [f"{value:.6f}" for value in weights] + [f"{value:.8f}" for value in angle_columns(code, weights)]
         if moved:
             cells += [f"{value:.6f}" for value in code.translation]
         writer.writerow([_timecode((code.time_ns - started_ns) / 1e9, fps), count, *cells])
     write_bytes(path, stream.getvalue().encode())
+
+
+def angle_columns(code: MotionCode, weights: np.ndarray) -> list[float]:
+    """The nine angles, HeadYaw to RightEyeRoll, of a code whose weights are written as `weights`, radians, the app's signs."""
+    yaw, pitch, roll = head_angles(code.rotation)
+    left, right = code.gaze + look_angles(weights)
+    return [yaw, -pitch, roll, left[0], -left[1], 0.0, right[0], -right[1], 0.0]
+
+
+def from_angle_columns(angles: Sequence[float], weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(rotation xyzw, gaze (2, 2)) of the nine angles and the weights (52,); inverse of `angle_columns`."""
+    rotation = head_rotation(angles[0], -angles[1], angles[2])
+    eyes = np.array([[angles[3], -angles[4]], [angles[6], -angles[7]]])
+    return rotation, eyes - look_angles(weights) if eyes.any() else np.zeros((2, 2))
 
 
 def head_angles(rotation: np.ndarray) -> tuple[float, float, float]:
@@ -148,11 +164,13 @@ def _code(
             raise InputError(f"line {line} of {path}: {name} is {row[place].strip()!r}, not a finite number; repair the row")
         return value
 
+    weights = np.clip([number(name) for name in _WEIGHT_COLUMNS], 0.0, 1.0)
+    rotation, gaze = from_angle_columns([number(name) for name in (*_HEAD_ANGLES, *_EYE_ANGLES)], weights)
     return MotionCode(
-        weights=np.array([number(name) for name in _WEIGHT_COLUMNS]),
-        rotation=head_rotation(*(number(name) for name in _HEAD_ANGLES)),
+        weights=weights,
+        rotation=rotation,
         translation=np.array([number(name) for name in _HEAD_PLACE]),
-        gaze=np.array([[number(f"{eye}EyeYaw"), number(f"{eye}EyePitch")] for eye in ("Left", "Right")]),
+        gaze=gaze,
         time_ns=time_ns,
         sequence=sequence,
     )

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from avatar3d.errors import InputError
-from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, MotionCode, quaternion_matrix
+from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.csv import head_angles, head_rotation, read_motion_csv, write_motion_csv
 
 ANGLES = "HeadYaw,HeadPitch,HeadRoll,LeftEyeYaw,LeftEyePitch,LeftEyeRoll,RightEyeYaw,RightEyePitch,RightEyeRoll"
@@ -42,7 +42,7 @@ def _file(tmp_path, *rows: str, header: str = HEADER):
 def test_a_recording_of_the_app_reads_as_motion_codes(tmp_path):
     path = _file(
         tmp_path,
-        _row("10:11:12:58.000", {"jawOpen": 0.5, "tongueOut": 0.25}, "0.1,0.2,-0.3,0.4,0.05,0,-0.4,-0.05,0"),
+        _row("10:11:12:58.000", {"jawOpen": 0.5, "tongueOut": 0.25}, "0.1,-0.2,-0.3,0.4,-0.05,0,-0.4,0.05,0"),
         _row("10:11:13:01.500"),
     )
     first, second = read_motion_csv(path)
@@ -52,6 +52,20 @@ def test_a_recording_of_the_app_reads_as_motion_codes(tmp_path):
     np.testing.assert_allclose(head_angles(first.rotation), [0.1, 0.2, -0.3], atol=1e-12)
     assert (first.time_ns, second.sequence) == (0, 1)
     assert second.time_ns == round(3.5 / 60 * 1e9)
+
+
+def test_eye_angles_are_whole_and_point_down_as_in_a_recording_of_the_app(tmp_path):
+    # One row of a real recording: eyes lowered, EyePitch positive.
+    seen = {"eyeLookDownLeft": 0.2943556, "eyeLookInLeft": 0.0995784, "eyeLookDownRight": 0.2949043}
+    path = _file(tmp_path, _row(weights=seen, angles="0,0,0,-0.0040496,0.1801483,0,0.0598471,0.1801376,0"))
+    code = read_motion_csv(path)[0]
+    whole = code.gaze + look_angles(code.weights)
+    np.testing.assert_allclose(whole, [[-0.0040496, -0.1801483], [0.0598471, -0.1801376]])
+
+
+def test_zero_eye_angles_leave_the_eyes_to_the_weights(tmp_path):
+    code = read_motion_csv(_file(tmp_path, _row(weights={"eyeLookDownLeft": 0.5})))[0]
+    np.testing.assert_array_equal(code.gaze, np.zeros((2, 2)))
 
 
 def test_positive_yaw_faces_plus_x_and_positive_pitch_faces_up():
