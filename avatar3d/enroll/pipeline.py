@@ -1,0 +1,255 @@
+"""Enrolment: one photo in, one avatar and a report of how well it agrees with the photo out; each step lives in its own file."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from avatar3d import __version__
+from avatar3d.avatar import PART_SKIN, Avatar
+from avatar3d.camera import Camera
+from avatar3d.enroll.agreement import Agreement, agreement
+from avatar3d.enroll.crop import WorkPicture, between, crop
+from avatar3d.enroll.fit import FaceFit, fit_face
+from avatar3d.enroll.hair import HairResult, build_hair
+from avatar3d.enroll.light import SHADING_POWER
+from avatar3d.enroll.segment import WORK_IOD_PX, Segmentation, segment
+from avatar3d.enroll.skin import SkinResult, SkinView, build_skin, view_skin
+from avatar3d.enroll.train_field import TrainOptions, TrainReport, train
+from avatar3d.face import FaceTracker
+from avatar3d.field.bake import bake
+from avatar3d.generator import load_generator
+from avatar3d.generator.protocol import Generator, PhotoEvidence
+from avatar3d.head.model import HeadModel
+from avatar3d.photo import load_photo
+from avatar3d.progress import ProgressCallback, silent
+from avatar3d.render.frame import RenderOptions
+from avatar3d.render.reference import ReferenceRenderer
+
+SEGMENT_SIZE_PX = 640  # the head with its hair at WORK_IOD_PX
+# The skin is painted at the photo's own resolution up to this distance between the eyes: a texel of the face is then a pixel.
+MAX_TEXTURE_IOD_PX = 200.0
+MIN_TEXTURE_IOD_PX = 100.0
+HEAD_WIDTHS = 7.3  # side of a work picture over the distance between the eyes: head, hair and neck
+LARGE_ATLAS_IOD_PX = 170.0  # above it a 1024-texel face is coarser than the photo
+# The photo supports the look to about 40 degrees to each side of where it was taken from.
+VALID_YAW_DEG = 40.0
+
+
+@dataclass(frozen=True)
+class EnrollOptions:
+    """How to enrol.
+
+    face_index: 0 the largest face, 1 the next; face_box: (x, y, w, h) pixels where the face is. generator: name of the 2D
+    generator that proposes other views. hair, field: build them. seed: of everything random.
+    """
+
+    face_index: int | None = None
+    face_box: tuple[float, float, float, float] | None = None
+    generator: str = "photo"
+    hair: bool = True
+    field: bool = True
+    seed: int = 0
+
+
+class _Stopwatch:
+    """Seconds by stage, in order."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.seconds[stage] = round(time.perf_counter() - started, 3)
+
+
+def enroll(
+    photo_path: str | Path, options: EnrollOptions | None = None, progress: ProgressCallback = silent
+) -> tuple[Avatar, dict[str, object]]:
+    """Enrol the face of a photo.
+
+    Returns the avatar and the report (JSON-able; the keys of `avatar3d enroll --json` but `avatar` and `bytes`).
+    Raises InputError when the photo cannot be read or holds no usable face, WorkError when a back end is missing.
+    """
+    options = options or EnrollOptions()
+    watch = _Stopwatch()
+    progress(0.0, "reading the photo")
+    with watch("photo"):
+        photo = load_photo(photo_path)
+        make_generator = load_generator(options.generator)
+    height, width = photo.rgb.shape[:2]
+
+    progress(0.03, "finding the face")
+    with watch("face"):
+        face = FaceTracker().track(photo.rgb, options.face_index, options.face_box, Path(photo_path).name)
+    warnings = [*photo.notes, *face.notes]
+
+    progress(0.08, "fitting the head")
+    with watch("fit"):
+        head = HeadModel.default()
+        fit = fit_face(face.landmarks, face.blendshapes, width, height, photo.focal_px, head)
+
+    progress(0.12, "finding the hair")
+    with watch("segment"):
+        coarse = crop(photo.rgb, fit.camera, face.landmarks.points_px, WORK_IOD_PX, SEGMENT_SIZE_PX)
+        segmentation = segment(coarse)
+    warnings += segmentation.notes
+
+    progress(0.18, "estimating the light")
+    with watch("light"):
+        fine = _texture_picture(photo.rgb, fit, face.landmarks.points_px)
+        matte, hair_alpha = (between(mask, coarse, fine) for mask in (segmentation.matte, segmentation.hair_alpha))
+        view = view_skin(fine, fit, head, matte, hair_alpha)
+
+    hair: HairResult | None = None
+    if options.hair:
+        progress(0.25, "growing the hair")
+        with watch("hair"):
+            hair = build_hair(coarse, segmentation, fit, head, view.light, SHADING_POWER)
+        warnings += [note for note in hair.notes if note not in warnings]
+
+    progress(0.4, "painting the skin")
+    with watch("skin"):
+        skin = build_skin(
+            view,
+            hair_alpha,
+            None if hair is None else hair.scalp_mask,
+            None if hair is None else hair.scalp_color_srgb,
+            size=2048 if fit.iod_px > LARGE_ATLAS_IOD_PX else 1024,
+        )
+    avatar = _assemble(head, fit, skin, hair, face.landmarks.yaw_rad)
+
+    training: TrainReport | None = None
+    if options.field:
+        with watch("field"):
+            evidence = PhotoEvidence(fine.rgb, fine.camera, fit.motion, matte, hair_alpha)
+            avatar, training = _train(avatar, evidence, make_generator(evidence), options, progress)
+
+    progress(0.95, "comparing with the photo")
+    with watch("compare"):
+        without, with_field = _compare(avatar, fit.motion, fine, matte)
+    avatar.provenance = {
+        "made_by": f"avatar3d {__version__}",
+        "date": date.today().isoformat(),
+        "photo_sha256": hashlib.sha256(Path(photo_path).read_bytes()).hexdigest(),
+        "head": "assets/head.npz",
+        "generator": options.generator,
+        "seed": options.seed,
+        "segmentation_confidence": round(segmentation.confidence, 3),
+        "photo_coverage": round(skin.coverage, 3),
+        "training": None if training is None else training.to_json(),
+    }
+    report = _report(avatar, fit, face.faces_found, without, with_field, fine, hair, training)
+    return avatar, {**report, "seconds": watch.seconds, "warnings": warnings}
+
+
+def _texture_picture(rgb: np.ndarray, fit: FaceFit, landmarks_px: np.ndarray) -> WorkPicture:
+    iod = float(np.clip(fit.iod_px, MIN_TEXTURE_IOD_PX, MAX_TEXTURE_IOD_PX))
+    return crop(rgb, fit.camera, landmarks_px, iod, 16 * round(iod * HEAD_WIDTHS / 16))
+
+
+def _assemble(head: HeadModel, fit: FaceFit, skin: SkinResult, hair: HairResult | None, yaw_rad: float) -> Avatar:
+    vertices = fit.neutral_vertices.astype(np.float32)
+    if hair is not None:
+        vertices = vertices + hair.tuck_offsets.astype(np.float32)
+    yaw = float(np.degrees(yaw_rad))
+    return Avatar(
+        vertices=vertices,
+        faces=head.faces,
+        part=head.part,
+        uv=head.uv,
+        weld=head.weld,
+        expression=head.expression,
+        head_weight=head.head_weight,
+        vertex_alpha=_bust_fade(vertices, head),
+        field_weight=(head.vertex_part == PART_SKIN).astype(np.float32),
+        joints=head.joints(vertices),
+        base_color=skin.base_color,
+        confidence=skin.confidence,
+        light=skin.light,
+        shading_power=skin.shading_power,
+        landmark_triangles=head.landmark_tri,
+        landmark_barycentric=head.landmark_bary,
+        hair=None if hair is None else hair.shells,
+        texture_deltas=skin.texture_deltas,
+        photo_camera=fit.camera,
+        photo_motion=fit.motion,
+        valid_yaw_deg=(round(-yaw - VALID_YAW_DEG, 1), round(-yaw + VALID_YAW_DEG, 1)),
+    )
+
+
+BUST_FADE_M = 0.035  # over this height the bust's lower edge dissolves, so that no cut is seen
+
+
+def _bust_fade(vertices: np.ndarray, head: HeadModel) -> np.ndarray:
+    """(V,) coverage: 0 at the lowest rim of the bust, 1 above the fade."""
+    bust = head.regions["bust"] > 0
+    lowest = vertices[bust, 1].min()
+    rise = np.clip((vertices[:, 1] - lowest) / BUST_FADE_M - 0.3, 0.0, 1.0)
+    return (rise * rise * (3 - 2 * rise)).astype(np.float32)
+
+
+def _train(
+    avatar: Avatar, evidence: PhotoEvidence, generator: Generator, options: EnrollOptions, progress: ProgressCallback
+) -> tuple[Avatar, TrainReport]:
+    params, report = train(
+        avatar,
+        evidence,
+        generator,
+        TrainOptions(seed=options.seed),
+        progress=lambda share, label: progress(0.5 + 0.42 * share, label),
+    )
+    avatar = replace(avatar, neural_field=params)
+    progress(0.93, "baking the field")
+    return replace(avatar, baked=bake(avatar)), report
+
+
+def _compare(avatar: Avatar, motion: object, picture: WorkPicture, matte: np.ndarray) -> tuple[Agreement, Agreement]:
+    renderer = ReferenceRenderer()
+    forms = ("mesh", "live" if avatar.neural_field is not None else "mesh")
+    results = []
+    for form in forms:
+        options = RenderOptions(form=form)  # type: ignore[arg-type]
+        (frame,) = renderer.render(avatar, motion, [picture.camera], options)  # type: ignore[arg-type]
+        results.append(agreement(frame, picture.rgb, matte, picture.landmarks_px))
+    renderer.close()
+    return results[0], results[1]
+
+
+def _report(
+    avatar: Avatar,
+    fit: FaceFit,
+    faces_found: int,
+    without: Agreement,
+    with_field: Agreement,
+    picture: WorkPicture,
+    hair: HairResult | None,
+    training: TrainReport | None,
+) -> dict[str, object]:
+    camera: Camera = fit.camera
+    depth = float(camera.to_camera(np.zeros(3))[2])
+    outline_px = with_field.outline_px / picture.scale
+    return {
+        "camera": camera.to_json(),
+        "motion": fit.motion.to_json(),
+        "faces_found": faces_found,
+        "landmark_error_px": round(float(fit.residual_px.mean()), 3),
+        "landmark_error_iod_pct": round(fit.residual_iod_pct, 3),
+        "photo_psnr_db": round(with_field.psnr_db, 2),
+        "photo_psnr_db_texture_only": round(without.psnr_db, 2),
+        "silhouette_error_px": round(outline_px, 3),
+        "silhouette_error_mm": round(outline_px * depth / float(camera.intrinsics[0, 0]) * 1000, 2),
+        "silhouette_iou": round(with_field.iou, 4),
+        "valid_yaw_deg": list(avatar.valid_yaw_deg),
+        "hair": hair is not None and hair.shells is not None,
+        "training": None if training is None else training.to_json(),
+    }
