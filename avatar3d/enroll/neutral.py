@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from avatar3d.enroll.solver import descend
-from avatar3d.head.model import SKIN, HeadModel
+from avatar3d.head.model import MOUTH_BAG, SKIN, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 
 INNER_LIP_UPPER = (191, 80, 81, 82, 13, 312, 311, 310, 415)
@@ -14,7 +14,7 @@ MOUTH_CORNERS = (61, 291)
 MM = 1000.0
 
 # Which shapes may close the mouth and level its corners; rolls would hide the lips instead.
-MOUTH_SHAPES = tuple(name for name in ARKIT_INDEX if name.startswith("mouth") and "Roll" not in name) + ("jawOpen",)
+MOUTH_SHAPES = (*(name for name in ARKIT_INDEX if name.startswith("mouth") and "Roll" not in name), "jawOpen")
 SHAPE_RIDGE = 0.6  # mm of error a unit of a shape must save
 CORNER_WEIGHT = 0.6  # of the corners' height against the lips' gap
 SHAPE_BOX = (-0.25, 0.8)
@@ -67,34 +67,41 @@ def seal_lips(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
     jaw = -head.expression[ARKIT_INDEX["jawOpen"]][:, 1]
     lower = jaw[lips] > 0.5 * jaw[lips].max()
     half_width = np.abs(vertices[lips, 0]).max()
-    stations = np.linspace(-0.8, 0.8, 17) * half_width
-    reach = half_width / 8  # lips are sampled every few millimetres
-    gap = np.zeros(len(stations))
-    for k, x in enumerate(stations):
-        near = np.abs(vertices[lips, 0] - x) < reach
-        if (near & lower).any() and (near & ~lower).any():
-            gap[k] = vertices[lips[near & ~lower], 1].min() - vertices[lips[near & lower], 1].max()
-    middle = np.interp(vertices[:, 0], stations, np.clip(gap + LIP_PRESS_M, 0, MAX_SEAL_M))
-    middle *= np.clip((1.05 * half_width - np.abs(vertices[:, 0])) / (0.25 * half_width), 0, 1)
-
-    # The lip line in the middle between both, as height and depth over x.
-    line_y = np.zeros(len(stations))
-    line_z = np.zeros(len(stations))
-    for k, x in enumerate(stations):
-        near = lips[np.abs(vertices[lips, 0] - x) < reach]
-        is_lower = jaw[near] > 0.5 * jaw[lips].max()
-        line_y[k] = (vertices[near[~is_lower], 1].min() + vertices[near[is_lower], 1].max()) / 2
-        line_z[k] = vertices[near, 2].mean()
-    away = np.hypot(
-        vertices[:, 1] - np.interp(vertices[:, 0], stations, line_y), vertices[:, 2] - np.interp(vertices[:, 0], stations, line_z)
-    )
+    line = _lip_line(vertices[lips], lower, half_width)
+    if line is None:
+        return vertices
+    stations, gap, height, depth = line
+    x = vertices[:, 0]
+    closing = np.interp(x, stations, np.clip(gap + LIP_PRESS_M, 0, MAX_SEAL_M))
+    closing *= np.clip((1.05 * half_width - np.abs(x)) / (0.25 * half_width), 0, 1)
+    away = np.hypot(vertices[:, 1] - np.interp(x, stations, height), vertices[:, 2] - np.interp(x, stations, depth))
     fade = np.exp(-((away / SEAL_REACH_M) ** 2))
     # Only what the lips belong to moves; teeth and tongue keep their place.
-    moves = np.isin(head.vertex_part, (SKIN, 5))
+    moves = np.isin(head.vertex_part, (SKIN, MOUTH_BAG))
     below = np.clip(jaw / (0.5 * jaw[lips].max()), 0, 1)
     sealed = vertices.copy()
-    sealed[:, 1] += np.where(moves, fade * middle * (below - 0.5), 0)
+    sealed[:, 1] += np.where(moves, fade * closing * (below - 0.5), 0)
     return sealed
+
+
+def _lip_line(
+    lips: np.ndarray, lower: np.ndarray, half_width: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Stations across the mouth (K,), and there the gap between the lips, the height and the depth of its middle, metres.
+
+    lips: (L, 3) vertices, lower: (L,) bool. None for lips that overlap nowhere.
+    """
+    stations, gap, height, depth = [], [], [], []
+    reach = half_width / 8  # lips have a vertex every few millimetres
+    for x in np.linspace(-0.8, 0.8, 17) * half_width:
+        near = np.abs(lips[:, 0] - x) < reach
+        if (near & lower).any() and (near & ~lower).any():
+            top, bottom = lips[near & ~lower, 1].min(), lips[near & lower, 1].max()
+            stations.append(x)
+            gap.append(top - bottom)
+            height.append((top + bottom) / 2)
+            depth.append(lips[near, 2].mean())
+    return (np.array(stations), np.array(gap), np.array(height), np.array(depth)) if stations else None
 
 
 def motion_weights(

@@ -1,0 +1,113 @@
+"""Make assets/landmarks.npz: move the landmark embedding to where the network puts its points on photos of real people.
+
+    tools/calibrate_landmarks.py PHOTO [PHOTO ...] [--person NAME=PHOTO,PHOTO] [-o assets/landmarks.npz]
+
+Every photo is fitted, what the fit leaves over is averaged over people for each point, made symmetric, and the points slide by
+it on the skin; a few rounds settle. Only the 468 places and their confidence are stored: nothing of a photo.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from avatar3d.enroll.fit import fit_face
+from avatar3d.enroll.landmarks import nearest_on_skin, with_landmarks
+from avatar3d.face import FaceTracker
+from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.files import replacing
+from avatar3d.head.model import HeadModel
+
+ROUNDS = 6
+STEP = 0.8  # of the mean residual: the fit follows each move
+FACING = 0.25  # points turned away further are guesses of the network
+DEPTH_RIDGE = 0.3  # photos hardly tell depth
+SPREAD_M = 0.0015  # residual between people at which a point is half trusted
+CONFIDENCE_FLOOR = 0.15
+
+Face = tuple[FaceLandmarks, np.ndarray, int, int]
+
+
+def calibrate(faces: dict[str, list[Face]], head: HeadModel) -> tuple[np.ndarray, np.ndarray]:
+    """Points (468, 3) metres on the template and confidence (468,) from {person: faces}."""
+    points = head.landmark_points(head.vertices).astype(np.float64)
+    confidence = np.ones(len(points))
+    mirror = _mirror(points)
+    for _ in range(ROUNDS):
+        current = with_landmarks(head, points, confidence)
+        people = [_mean([_residual(face, current) for face in photos]) for photos in faces.values()]
+        stack = np.stack(people)
+        mean = np.nan_to_num(_mean(list(stack)))
+        mean = (mean + mean[mirror] * (-1, 1, 1)) / 2
+        points = points + STEP * mean
+        triangle, barycentric, _ = nearest_on_skin(head, points)
+        points = (head.vertices[triangle] * barycentric[..., None]).sum(1)
+        spread = np.sqrt(np.mean((np.nan_to_num(stack - mean) ** 2).sum(-1), axis=0))
+        spread = (spread + spread[mirror]) / 2
+        confidence = np.clip(1 / (1 + (spread / SPREAD_M) ** 2), CONFIDENCE_FLOOR, 1)
+    return points, confidence
+
+
+def _mean(values: list[np.ndarray]) -> np.ndarray:
+    """Mean of (468, 3) arrays over those that know a point; NaN where none does."""
+    stack = np.stack(values)
+    known = np.isfinite(stack)
+    with np.errstate(invalid="ignore"):
+        return np.where(known, stack, 0).sum(0) / known.sum(0)
+
+
+def _mirror(points: np.ndarray) -> np.ndarray:
+    from scipy.spatial import cKDTree
+
+    return cKDTree(points).query(points * (-1, 1, 1))[1]
+
+
+def _residual(face: Face, head: HeadModel) -> np.ndarray:
+    """(468, 3) metres in the head frame that each point is off in the photo's plane; NaN where it is turned away."""
+    landmarks, blendshapes, width, height = face
+    fit = fit_face(landmarks, blendshapes, width, height, None, head)
+    posed = fit.vertices + head.expression_offsets(fit.expression)
+    _, depth = fit.camera.project(head.landmark_points(posed))
+    shift_px = landmarks.points_px[:468, :2] - fit.projected_px
+    in_plane = np.column_stack([shift_px * depth[:, None] / fit.camera.intrinsics[0, 0], np.zeros(len(depth))])
+    normal = head.landmark_points(head.normals(posed))
+    toward = fit.camera.center - head.landmark_points(posed)
+    facing = (normal * toward).sum(1) / np.linalg.norm(toward, axis=1) / np.linalg.norm(normal, axis=1)
+    return np.where((facing > FACING)[:, None], in_plane @ fit.camera.rotation, np.nan)
+
+
+def read_faces(people: dict[str, list[Path]], tracker: FaceTracker) -> dict[str, list[Face]]:
+    """{person: faces} of {person: photos}."""
+    out: dict[str, list[Face]] = {}
+    for person, photos in people.items():
+        for photo in photos:
+            with Image.open(photo) as picture:
+                rgb = np.array(picture.convert("RGB"))
+            tracked = tracker.track(rgb, name=photo.name)
+            out.setdefault(person, []).append((tracked.landmarks, tracked.blendshapes, rgb.shape[1], rgb.shape[0]))
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("photos", nargs="*", type=Path, help="photos of different people")
+    parser.add_argument("--person", action="append", default=[], metavar="NAME=PHOTO,PHOTO", help="several photos of one person")
+    parser.add_argument("--landmarker", type=Path, default=None, help="face_landmarker.task, by default the one of `avatar3d models`")
+    parser.add_argument("-o", "--out", type=Path, default=Path("assets/landmarks.npz"))
+    arguments = parser.parse_args()
+    people = {photo.stem: [photo] for photo in arguments.photos}
+    for entry in arguments.person:
+        name, _, photos = entry.partition("=")
+        people[name] = [Path(photo) for photo in photos.split(",")]
+    if len(people) < 3:
+        parser.error(f"{len(people)} people were given; a mean needs at least 3")
+    points, confidence = calibrate(read_faces(people, FaceTracker(arguments.landmarker)), HeadModel.default())
+    with replacing(arguments.out) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, points=points.astype(np.float32), confidence=confidence.astype(np.float32))
+
+
+if __name__ == "__main__":
+    main()
