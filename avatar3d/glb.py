@@ -1,12 +1,22 @@
 """The avatar's file: a valid glTF 2.0 binary that any viewer shows, with the neural parts in the extension AVATAR3D_neural.
 
 Core glTF holds the mesh by parts, the 52 ARKit morph targets (sparse), a skin that bends the neck, eye and jaw nodes, the
-base colour and a few hair layers. The extension names the same buffer views where the core already has the data, and
-adds the rest; the table in `_write_extension`'s callees is its schema, version 1. Nothing in the file is executable.
+base colour and a few hair layers. The extension, an object at the document's root, adds the rest and names the core's
+buffer views where the data is there already. Its version 1, with A = {bufferView, type: u8 u16 u32 f16 f32, shape} and
+P = {bufferView, mimeType, width, height}; a P with a step per channel holds values (byte - 128) * step:
+
+    version, light [9][3], shadingPower, validYawDeg [2], provenance {}, photoCamera {}, photoMotion {}
+    mesh     vertices uv weld headWeight vertexAlpha fieldWeight landmarkTriangles landmarkBarycentric: A
+             joints {name: [3]}; primitives [{mesh, primitive, part, firstVertex, vertexCount}]: the core's, whose
+             indices count from firstVertex; faceRuns [[primitive, faces]]: the original order of the faces
+    texture  baseColor confidence: P; deltas [{name, row: A, bias, logRatio: P + step}]
+    hair     base extent uv weld faces levels occlusion: A; color: P (its rgb); opacity [P]: grey, or the alpha of rgba
+    field    boxMin boxMax tables motionProjection: A; resolutions []; layers [{weight: A, bias: A}]; colorBound alphaBound
+    baked    skinQ0 skinQ1 hairQ0 hairQ1: {step, levels [P]}; weights: A; psnrSkinDb psnrHairDb (null: not measured)
 
 Losses of one write and read: field tables to 16-bit floats; texture deltas and baked textures to 8 bits of each
 channel (off by its largest magnitude / 253 at most); with `jpeg=True` the base colour to JPEG of quality 95. The
-rest is exact.
+rest is exact. Nothing in the file is executable.
 """
 
 from __future__ import annotations
@@ -14,9 +24,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from PIL import Image
 
 import avatar3d
 from avatar3d.avatar import (
@@ -236,15 +246,20 @@ class _Core:
             "skins", {"name": "neck", "joints": joints, "inverseBindMatrices": accessor, "skeleton": joints[0]}
         )
 
-    def _material(self, name: str, texture: int, roughness: float, two_sided: bool, **rest: Any) -> int:
-        surface: Json = {
-            "baseColorTexture": {"index": texture},
-            "metallicFactor": 0.0,
-            "roughnessFactor": roughness,
+    def _material(
+        self, name: str, texture: int, roughness: float, two_sided: bool, shade: float = 1.0, mode: Json | None = None
+    ) -> int:
+        """Index of a material; shade: linear multiplier of the colour; mode: alpha members, opaque without."""
+        item: Json = {
+            "name": name,
+            "pbrMetallicRoughness": {
+                "baseColorFactor": [shade, shade, shade, 1.0],
+                "baseColorTexture": {"index": texture},
+                "metallicFactor": 0.0,
+                "roughnessFactor": roughness,
+            },
+            **(mode or {}),
         }
-        if "tint" in rest:
-            surface["baseColorFactor"] = rest.pop("tint")
-        item: Json = {"name": name, "pbrMetallicRoughness": surface, **rest}
         if two_sided:
             item["doubleSided"] = True
         return self.writer.add("materials", item)
@@ -384,8 +399,8 @@ class _Core:
                 writer.texture(self.hair_pictures[level], name, self.sampler),
                 _HAIR_ROUGHNESS,
                 two_sided=level == 0,
-                tint=[shade, shade, shade, 1.0],
-                **mode,
+                shade=shade,
+                mode=mode,
             )
             primitives.append({"attributes": {"POSITION": position, **shared}, "indices": indices, "material": material})
         return writer.add("meshes", {"name": "hair", "primitives": primitives})
@@ -393,8 +408,6 @@ class _Core:
 
 def _resized(picture: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     """Picture (H, W) or (H, W, 3) u8 at (height, width), box filtered or bilinear by Pillow."""
-    from PIL import Image
-
     if picture.shape[:2] == tuple(size[:2]):
         return picture
     smaller = size[0] < picture.shape[0]

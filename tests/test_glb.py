@@ -123,6 +123,16 @@ def test_least_avatar(avatar: Avatar, tmp_path: Path) -> None:
     _assert_same(read_glb(tmp_path / "a.glb"), least, "avatar", {})
 
 
+def test_what_was_not_measured_stays_unmeasured(avatar: Avatar, tmp_path: Path) -> None:
+    assert avatar.baked is not None
+    provenance = {"seconds": np.float32(0.5), "fit": {"residual": float("nan")}, "size": (2, np.int64(3))}
+    baked = replace(avatar.baked, psnr_hair_db=float("nan"))
+    write_glb(replace(avatar, baked=baked, provenance=provenance), tmp_path / "a.glb")
+    back = read_glb(tmp_path / "a.glb")
+    assert back.baked is not None and np.isnan(back.baked.psnr_hair_db) and back.baked.psnr_skin_db == 45.0
+    assert back.provenance == {"seconds": 0.5, "fit": {"residual": None}, "size": [2, 3]}
+
+
 def test_jpeg_is_smaller_and_close(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     avatar = synthetic_avatar()
