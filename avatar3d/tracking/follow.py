@@ -1,0 +1,136 @@
+"""Following several faces from frame to frame with stable identities; the detector runs only while a face is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from avatar3d import models
+from avatar3d.face.detector import FaceBox
+from avatar3d.face.landmarks import FaceLandmarks, landmarks_in, square_from_landmarks
+from avatar3d.face.networks import LANDMARKER_FILE, load_network
+from avatar3d.face.tracker import MIN_PRESENCE, FaceTracker
+
+# Landmarks jump when the network starts to follow something else; a head does not move by half its width in a frame.
+MAX_JUMP = 0.5  # of the face's width
+SAME_FACE_IOU = 0.4  # boxes overlapping more than this are one face
+# A lost face that comes back within this many frames and widths of where it was keeps its identity.
+REMEMBERED_FRAMES = 90
+REMEMBERED_WIDTHS = 1.0
+# While fewer faces than wanted are followed the detector looks again every so many frames, not on each: it costs as much as
+# following two faces.
+SEARCH_EVERY = 10
+
+
+@dataclass
+class Followed:
+    """One face over time. identity: counts from 0 in order of appearance. landmarks: of the last frame that showed it."""
+
+    identity: int
+    landmarks: FaceLandmarks
+    missing_frames: int = 0
+
+
+@dataclass
+class FaceFollower:
+    """State of following up to `faces` faces; `step` takes the frames in order. One network thread is enough for a video."""
+
+    faces: int = 1
+    threads: int = 2
+    landmarker_path: Path | None = None
+    detections: int = 0  # how often the detector ran
+    _known: list[Followed] = field(default_factory=list)
+    _next_identity: int = 0
+    _frames_since_search: int = SEARCH_EVERY
+
+    def __post_init__(self) -> None:
+        self._tracker = FaceTracker(self.landmarker_path, self.threads)
+
+    def step(self, rgb: np.ndarray) -> dict[int, FaceLandmarks]:
+        """{identity: landmarks} of the faces followed in a (H, W, 3) uint8 sRGB frame."""
+        path = self.landmarker_path or models.path(LANDMARKER_FILE)
+        network = load_network(Path(path), "face_landmarks_detector.tflite", self.threads)
+        for face in self._known:
+            if face.missing_frames:
+                face.missing_frames += 1
+                continue
+            found = landmarks_in(network, rgb, square_from_landmarks(face.landmarks))
+            if found.presence >= MIN_PRESENCE and not _jumped(face.landmarks, found):
+                face.landmarks = found
+            else:
+                face.missing_frames = 1
+        self._drop_doubles()
+        self._known = [face for face in self._known if face.missing_frames <= REMEMBERED_FRAMES]
+        self._frames_since_search += 1
+        lost_now = any(face.missing_frames == 1 for face in self._known)
+        present = sum(not face.missing_frames for face in self._known)
+        if present < self.faces and (lost_now or present == 0 or self._frames_since_search >= SEARCH_EVERY):
+            self._search(rgb)
+        return {face.identity: face.landmarks for face in self._known if not face.missing_frames}
+
+    def blendshapes(self, landmarks: FaceLandmarks) -> np.ndarray:
+        """(52,) ARKit weights of one face."""
+        return self._tracker.blendshapes(landmarks.points_px)
+
+    def _drop_doubles(self) -> None:
+        """Of two identities that ended on one face the younger is forgotten."""
+        kept: list[Followed] = []
+        for face in sorted(self._known, key=lambda face: face.identity):
+            if face.missing_frames or not any(
+                not other.missing_frames and _iou(other.landmarks.box_px, face.landmarks.box_px) > SAME_FACE_IOU for other in kept
+            ):
+                kept.append(face)
+        self._known = kept
+
+    def _search(self, rgb: np.ndarray) -> None:
+        self._frames_since_search = 0
+        self.detections += 1
+        for box in self._tracker.detect(rgb):
+            present = [face for face in self._known if not face.missing_frames]
+            if len(present) >= self.faces:
+                break
+            landmarks = self._landmarks_of_new(rgb, box, present)
+            if landmarks is None:
+                continue
+            lost = [face for face in self._known if face.missing_frames and _near(face.landmarks, landmarks)]
+            if lost:
+                back = min(lost, key=lambda face: face.missing_frames)
+                back.landmarks, back.missing_frames = landmarks, 0
+            else:
+                self._known.append(Followed(self._next_identity, landmarks))
+                self._next_identity += 1
+
+    def _landmarks_of_new(self, rgb: np.ndarray, box: FaceBox, present: list[Followed]) -> FaceLandmarks | None:
+        """Landmarks in a detected box, or None where no face is seen there or it is followed already."""
+        landmarks = self._tracker.landmarks(rgb, box)
+        if landmarks.presence < MIN_PRESENCE:
+            return None
+        if any(_iou(face.landmarks.box_px, landmarks.box_px) > SAME_FACE_IOU for face in present):
+            return None
+        return landmarks
+
+
+def _width(landmarks: FaceLandmarks) -> float:
+    box = landmarks.box_px
+    return float(max(box[2] - box[0], box[3] - box[1], 1.0))
+
+
+def _shift(before: FaceLandmarks, after: FaceLandmarks) -> float:
+    return float(np.linalg.norm(before.points_px[:468, :2].mean(axis=0) - after.points_px[:468, :2].mean(axis=0)))
+
+
+def _jumped(before: FaceLandmarks, after: FaceLandmarks) -> bool:
+    ratio = _width(after) / _width(before)
+    return _shift(before, after) > MAX_JUMP * _width(before) or not 0.6 < ratio < 1.7
+
+
+def _near(before: FaceLandmarks, after: FaceLandmarks) -> bool:
+    return _shift(before, after) < REMEMBERED_WIDTHS * max(_width(before), _width(after))
+
+
+def _iou(a: np.ndarray, b: np.ndarray) -> float:
+    shared = float(np.prod(np.clip(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0, None)))
+    union = float(np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2])) - shared
+    return shared / max(union, 1e-9)

@@ -1,0 +1,194 @@
+"""From one face's landmarks to a motion code: head pose in metres by PnP with the head model, gaze from the irises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import cv2
+import numpy as np
+
+from avatar3d.face.landmarks import LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS, FaceLandmarks
+from avatar3d.head.model import HeadModel
+from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, look_angles
+from avatar3d.motion.rotation import matrix_quaternion
+
+# A video seldom says its focal length; 1.6 times the longer side is a webcam or phone at arm's length (photos use the same).
+FOCAL_PRIOR = 1.6
+# Points that move with speech or slide on the outline say little of the pose: weights of the pose fit by landmark group.
+STABLE = (
+    1, 2, 4, 5, 6, 8, 9, 19, 27, 28, 33, 45, 48, 51, 56, 64, 66, 94, 98, 107, 115, 122, 129, 130, 133, 151, 168, 174, 188, 190,
+    193, 195, 196, 197, 209, 217, 220, 226, 236, 243, 244, 248, 257, 258, 263, 275, 278, 281, 286, 294, 296, 327, 336, 344, 351,
+    358, 359, 362, 399, 412, 414, 417, 419, 420, 437, 440, 456, 463, 464, 465,
+)  # fmt: skip
+OUTLINE = (
+    10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377, 152, 148, 176, 149, 150, 136,
+    172, 58, 132, 93, 234, 127, 162, 21, 54, 103, 67, 109,
+)  # fmt: skip
+STABLE_WEIGHT, OTHER_WEIGHT, OUTLINE_WEIGHT = 1.0, 0.35, 0.08
+ROBUST_PX_PER_IOD = 0.03  # residual, in distances between the eyes, at which a point's weight starts to fall
+POSE_STEPS = 6  # Gauss-Newton steps from the last frame's pose; the change is below 1e-4 rad after 4
+# How fast the landmarks of the person at hand replace those of the average head, and how many frames are wanted first.
+SHAPE_FRAMES = 60
+SHAPE_MIN_COSINE = 0.9  # only frames nearer the front than this teach the shape
+CLOSED_EYE = 0.55  # an eyeBlink above this hides the iris
+GAZE_MAX_RAD = 0.7
+LEFT_IRIS, RIGHT_IRIS = 473, 468
+CV_TO_WORLD = np.diag([1.0, -1.0, -1.0])  # camera axes to a world that is seen in a mirrorless picture: x right, y up, z nearer
+
+
+@dataclass(frozen=True)
+class LandmarkBasis:
+    """The 468 landmarks of the average head (468, 3), metres, and their displacements (52, 468, 3) by expression."""
+
+    template: np.ndarray
+    shapes: np.ndarray
+    eye_centres: np.ndarray
+    eye_radius: float
+
+
+@lru_cache(maxsize=1)
+def landmark_basis() -> LandmarkBasis:
+    """The default head's landmarks, computed once."""
+    head = HeadModel.default()
+    still = head.landmark_points(head.vertices)
+    shapes = np.stack([head.landmark_points(offset) for offset in head.expression])
+    return LandmarkBasis(
+        still.astype(np.float64),
+        shapes.astype(np.float64),
+        head.eye_centres(head.vertices).astype(np.float64),
+        float(head.eye_radii(head.vertices).mean()),
+    )
+
+
+@dataclass
+class FaceMotion:
+    """What is known of one person over a video: the last pose, the landmarks' own shape, the rest position.
+
+    width, height: the frame, pixels. Pose: rotation to a world whose axes are the picture's (x right, y up, z toward the
+    camera), so a face that looks into the camera has the identity; translation is how far the neck joint moved since the first
+    frame, metres, at the scale of an average head.
+    """
+
+    width: int
+    height: int
+    focal_px: float | None = None
+    _rotation: np.ndarray | None = None
+    _translation: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 0.6]))
+    _rest: np.ndarray | None = None
+    _shape: np.ndarray = field(default_factory=lambda: np.zeros((468, 3)))
+    _shape_count: int = 0
+    _gaze: np.ndarray = field(default_factory=lambda: np.zeros((2, 2)))
+    residual_iod: float = 0.0
+
+    def __post_init__(self) -> None:
+        focal = self.focal_px or FOCAL_PRIOR * max(self.width, self.height)
+        self.intrinsics = np.array([[focal, 0, self.width / 2], [0, focal, self.height / 2], [0, 0, 1.0]])
+        self._weight = np.full(468, OTHER_WEIGHT)
+        self._weight[list(STABLE)] = STABLE_WEIGHT
+        self._weight[list(OUTLINE)] = OUTLINE_WEIGHT
+
+    def code(self, landmarks: FaceLandmarks, weights: np.ndarray, time_ns: int, sequence: int) -> MotionCode:
+        """The motion code of this frame. weights: (52,) from the blendshape network."""
+        basis = landmark_basis()
+        points = landmarks.points_px[:468, :2]
+        model = basis.template + self._shape + np.tensordot(weights, basis.shapes, 1)
+        self._solve(model, points, landmarks.iod_px)
+        self._learn_shape(model, points)
+        rotation = CV_TO_WORLD @ self._rotation
+        place = CV_TO_WORLD @ self._translation + rotation @ NECK_M
+        if self._rest is None:
+            self._rest = place
+        eyes_sure = self._measure_gaze(landmarks, weights, basis)
+        facing = float(np.clip(rotation[2, 2], 0, 1))
+        sure = landmarks.presence * facing
+        return MotionCode(
+            weights=weights,
+            rotation=matrix_quaternion(rotation),
+            translation=place - self._rest,
+            gaze=self._gaze - look_angles(weights),
+            confidence=np.array([sure, sure * eyes_sure, sure, 0.0, landmarks.presence]),
+            time_ns=time_ns,
+            sequence=sequence,
+        )
+
+    def project(self, points: np.ndarray) -> np.ndarray:
+        """(N, 3) head-frame points, metres, to (N, 2) pixels of the last frame."""
+        local = points @ self._rotation.T + self._translation
+        return local[:, :2] / local[:, 2:] * self.intrinsics[0, 0] + self.intrinsics[:2, 2]
+
+    def _solve(self, model: np.ndarray, points: np.ndarray, iod_px: float) -> None:
+        if self._rotation is None:
+            _, turn, shift = cv2.solvePnP(model, np.ascontiguousarray(points), self.intrinsics, None, flags=cv2.SOLVEPNP_SQPNP)
+            self._rotation, self._translation = cv2.Rodrigues(turn)[0], shift.ravel()
+            if not self._translation[2] > 0:
+                self._rotation, self._translation = np.diag([1.0, -1.0, -1.0]), np.array([0.0, 0.0, 0.6])
+        focal, centre = self.intrinsics[0, 0], self.intrinsics[:2, 2]
+        scale = ROBUST_PX_PER_IOD * iod_px
+        for _ in range(POSE_STEPS):
+            turned = model @ self._rotation.T
+            local = turned + self._translation
+            depth = np.maximum(local[:, 2:], 0.05)
+            residual = points - (local[:, :2] / depth * focal + centre)
+            distance = np.linalg.norm(residual, axis=1)
+            weight = np.sqrt(self._weight / np.sqrt(1 + (distance / scale) ** 2))
+            rows = _pose_rows(turned, local[:, :2] / depth, focal / depth) * weight[:, None, None]
+            step = np.linalg.lstsq(rows.reshape(-1, 6), (residual * weight[:, None]).ravel(), rcond=None)[0]
+            self._rotation = cv2.Rodrigues(step[:3])[0] @ self._rotation
+            self._translation = self._translation + step[3:]
+        self.residual_iod = float(np.average(distance, weights=self._weight) / max(iod_px, 1e-6))
+
+    def _learn_shape(self, model: np.ndarray, points: np.ndarray) -> None:
+        """Move the landmarks toward where this person has them, a running mean over the first frames that face the camera.
+
+        Only along the picture plane: depth cannot be seen. The mean shift and size stay the average head's, so that pose and
+        shape cannot trade places.
+        """
+        if self._shape_count >= SHAPE_FRAMES or (CV_TO_WORLD @ self._rotation)[2, 2] < SHAPE_MIN_COSINE:
+            return
+        local = model @ self._rotation.T + self._translation
+        wanted = (points - self.intrinsics[:2, 2]) / self.intrinsics[0, 0] * local[:, 2:]
+        shift = np.column_stack([wanted - local[:, :2], np.zeros(len(model))]) @ self._rotation
+        base = landmark_basis().template
+        middle = (shift * self._weight[:, None]).sum(0) / self._weight.sum()
+        spread = base - (base * self._weight[:, None]).sum(0) / self._weight.sum()
+        shift = shift - middle
+        size = (self._weight[:, None] * shift * spread).sum() / (self._weight[:, None] * spread * spread).sum()
+        self._shape_count += 1
+        self._shape = self._shape + (shift - size * spread) / (self._shape_count + 1)
+
+    def _measure_gaze(self, landmarks: FaceLandmarks, weights: np.ndarray, basis: LandmarkBasis) -> float:
+        """Turn the eyes to the irises, each against its own corners; returns how much of the eyes is seen, 0 to 1.
+
+        The eyeball's centre is put where the model has it between the eye's corners; the iris' offset from there over the
+        eyeball's radius is the sine of the gaze angle.
+        """
+        seen = []
+        px_per_m = self.intrinsics[0, 0] / self._translation[2]
+        for eye, (iris, corners, blink) in enumerate(
+            ((LEFT_IRIS, LEFT_EYE_CORNERS, "eyeBlinkLeft"), (RIGHT_IRIS, RIGHT_EYE_CORNERS, "eyeBlinkRight"))
+        ):
+            openness = float(np.clip((CLOSED_EYE - weights[ARKIT_INDEX[blink]]) / CLOSED_EYE, 0, 1))
+            seen.append(openness)
+            if openness == 0:
+                continue
+            model_corners = basis.template[list(corners)].mean(axis=0)
+            projected = self.project(np.stack([basis.eye_centres[eye], model_corners]))
+            centre = landmarks.points_px[list(corners), :2].mean(axis=0) + projected[0] - projected[1]
+            offset = (landmarks.points_px[iris, :2] - centre) / (px_per_m * basis.eye_radius)
+            across, up = np.clip(offset[0], -0.9, 0.9), np.clip(-offset[1], -0.9, 0.9)
+            toward = np.array([across, up, np.sqrt(max(1 - across**2 - up**2, 0.05))])
+            local = (CV_TO_WORLD @ self._rotation).T @ (toward / np.linalg.norm(toward))
+            angles = np.array([np.arctan2(local[0], max(local[2], 0.1)), np.arcsin(np.clip(local[1], -1, 1))])
+            self._gaze[eye] = np.clip(angles, -GAZE_MAX_RAD, GAZE_MAX_RAD)
+        return float(np.mean(seen))
+
+
+def _pose_rows(turned: np.ndarray, slope: np.ndarray, px_per_m: np.ndarray) -> np.ndarray:
+    """(N, 2, 6) derivative of pixels by a small turn (left of the rotation) and a shift, metres."""
+    move = np.zeros((len(turned), 3, 6))
+    move[:, 0, 1], move[:, 0, 2] = turned[:, 2], -turned[:, 1]
+    move[:, 1, 0], move[:, 1, 2] = -turned[:, 2], turned[:, 0]
+    move[:, 2, 0], move[:, 2, 1] = turned[:, 1], -turned[:, 0]
+    move[:, :, 3:] = np.eye(3)
+    return (move[:, :2] - slope[..., None] * move[:, 2:]) * px_per_m[..., None]
