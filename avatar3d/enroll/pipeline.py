@@ -1,4 +1,4 @@
-"""Enrolment: one photo in, one avatar and a report of how well it agrees with the photo out; each step lives in its own file."""
+"""Enrolment: one photo in; an avatar and a report of how well it agrees with the photo out. Each step has its own file."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from avatar3d.enroll.crop import WorkPicture, between, crop
 from avatar3d.enroll.fit import FaceFit, fit_face
 from avatar3d.enroll.hair import HairResult, build_hair
 from avatar3d.enroll.light import SHADING_POWER
-from avatar3d.enroll.segment import WORK_IOD_PX, Segmentation, segment
-from avatar3d.enroll.skin import SkinResult, SkinView, build_skin, view_skin
+from avatar3d.enroll.segment import WORK_IOD_PX, segment
+from avatar3d.enroll.skin import SkinResult, build_skin, view_skin
 from avatar3d.enroll.train_field import TrainOptions, TrainReport, train
 from avatar3d.face import FaceTracker
 from avatar3d.field.bake import bake
