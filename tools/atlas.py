@@ -8,7 +8,7 @@ from scipy.sparse.linalg import splu
 
 
 def tutte(faces: np.ndarray, count: int, boundary: np.ndarray, on_circle: np.ndarray) -> np.ndarray:
-    """Places (N,2): the boundary loop fixed at `on_circle` (B,2), every other vertex at the mean of its neighbours (Tutte 1963)."""
+    """Places (N,2): the boundary loop at `on_circle` (B,2), every other vertex at the mean of its neighbours (Tutte 1963)."""
     edges = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
     edges = np.unique(np.sort(edges, 1), axis=0)
     adjacency = sp.coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), (count, count)).tocsr()
@@ -22,7 +22,9 @@ def tutte(faces: np.ndarray, count: int, boundary: np.ndarray, on_circle: np.nda
     return place
 
 
-def local_gradients(vertices: np.ndarray, faces: np.ndarray, scale: np.ndarray) -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray]:
+def local_gradients(
+    vertices: np.ndarray, faces: np.ndarray, scale: np.ndarray
+) -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray]:
     """Operators d/dx, d/dy (F,N) in each triangle's own plane, lengths multiplied by `scale` (F,), and its scaled area."""
     a, b, c = (vertices[faces[:, k]] for k in range(3))
     ab, ac = (b - a) * scale[:, None], (c - a) * scale[:, None]
@@ -35,7 +37,11 @@ def local_gradients(vertices: np.ndarray, faces: np.ndarray, scale: np.ndarray) 
     gy = np.stack([(cx - length) / (length * cy), -cx / (length * cy), 1 / cy], 1)
     rows = np.repeat(np.arange(len(faces)), 3)
     shape = (len(faces), len(vertices))
-    return (sp.csr_matrix((gx.ravel(), (rows, faces.ravel())), shape), sp.csr_matrix((gy.ravel(), (rows, faces.ravel())), shape), area)
+    return (
+        sp.csr_matrix((gx.ravel(), (rows, faces.ravel())), shape),
+        sp.csr_matrix((gy.ravel(), (rows, faces.ravel())), shape),
+        area,
+    )
 
 
 def jacobians(dx: sp.csr_matrix, dy: sp.csr_matrix, place: np.ndarray) -> np.ndarray:
@@ -52,8 +58,9 @@ def symmetric_dirichlet(jacobian: np.ndarray, weight: np.ndarray) -> float:
     return float(weight @ (square * (1 + 1 / determinant**2)))
 
 
-def slim(vertices: np.ndarray, faces: np.ndarray, place: np.ndarray, scale: np.ndarray, weight: np.ndarray,
-         rounds: int) -> np.ndarray:
+def slim(
+    vertices: np.ndarray, faces: np.ndarray, place: np.ndarray, scale: np.ndarray, weight: np.ndarray, rounds: int
+) -> np.ndarray:
     """Scalable locally injective mapping (Rabinovich et al. 2017) from a start without overturned triangles.
 
     scale (F,): wanted length ratio between map and surface; weight (F,): importance beside area. Returns places (N,2).

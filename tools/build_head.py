@@ -9,23 +9,33 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from atlas import boundary_loops, cut_open, fill_loop, slim, tutte  # noqa: E402
-from head_landmarks import embed  # noqa: E402
-from makehuman import MakeHuman, sample_mask  # noqa: E402
+from atlas import boundary_loops, cut_open, fill_loop, slim, tutte
+from head_landmarks import embed
+from makehuman import MakeHuman, sample_mask
 
-from avatar3d import models  # noqa: E402
-from avatar3d.face.networks import LANDMARKER_FILE  # noqa: E402
-from avatar3d.files import replacing  # noqa: E402
-from avatar3d.head.model import (  # noqa: E402
-    EYE_DISC_POLAR_RAD, EYE_DISC_RADIUS, EYES, LANDMARKS, LASHES, MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel, head_from_arrays,
+from avatar3d import models
+from avatar3d.face.networks import LANDMARKER_FILE
+from avatar3d.files import replacing
+from avatar3d.head.model import (
+    EYE_DISC_POLAR_RAD,
+    EYE_DISC_RADIUS,
+    EYES,
+    LANDMARKS,
+    LASHES,
+    MOUTH_BAG,
+    SKIN,
+    TEETH,
+    TONGUE,
+    HeadModel,
+    head_from_arrays,
 )
-from avatar3d.motion.code import ARKIT_NAMES  # noqa: E402
+from avatar3d.motion.code import ARKIT_NAMES
 
 CAP_SURFACE = 100_000  # added to point numbers on the bust's closing face
 
@@ -35,8 +45,14 @@ CUT_END_Z_M = -0.075  # the texture's seam runs up the back of the head to here,
 
 IDENTITY_FOLDERS = ("cheek", "chin", "ears", "eyebrows", "eyes", "forehead", "head", "mouth", "neck", "nose", "asym")
 # Opposite endings of MakeHuman target pairs; a pair is folded to one signed coefficient where the shapes are exact opposites.
-OPPOSITES = (("-incr", "-decr"), ("-out", "-in"), ("-up", "-down"), ("-forward", "-backward"), ("-convex", "-concave"),
-             ("-uncompress", "-compress"))
+OPPOSITES = (
+    ("-incr", "-decr"),
+    ("-out", "-in"),
+    ("-up", "-down"),
+    ("-forward", "-backward"),
+    ("-convex", "-concave"),
+    ("-uncompress", "-compress"),
+)
 # Ridge weights of the fit against landmark residuals in millimetres (measured on photos): a coefficient's sigma is 1 / weight.
 RIDGE_SHAPE, RIDGE_OUTLINE, RIDGE_MACRO = 1.2, 4.5, 3.0
 OUTLINE_FOLDERS = ("head/", "forehead/", "neck/", "ears/")
@@ -153,24 +169,31 @@ def eyeball(centre: np.ndarray, radius: float, controls: np.ndarray, columns: in
     azimuth = (np.arange(EYE_SEGMENTS) * 2 * np.pi / EYE_SEGMENTS)[None]
     if side < 0:
         azimuth = np.pi - azimuth
-    direction = np.stack([np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth),
-                          np.broadcast_to(np.cos(polar), (len(polar), EYE_SEGMENTS))], -1)
+    direction = np.stack(
+        [
+            np.sin(polar) * np.cos(azimuth),
+            np.sin(polar) * np.sin(azimuth),
+            np.broadcast_to(np.cos(polar), (len(polar), EYE_SEGMENTS)),
+        ],
+        -1,
+    )
     disc = np.interp(polar, EYE_DISC_POLAR_RAD, EYE_DISC_RADIUS)
     uv = 0.5 + 0.5 * disc[..., None] * np.stack([np.cos(azimuth), -np.sin(azimuth)], -1)
     rows, count = len(polar), EYE_SEGMENTS
     faces = grid_faces(rows, count, wrap=True)
     keep = np.ones(len(faces), bool)
     half = len(faces) // 2
-    keep[half:half + count] = False            # triangles that collapse at the front pole
-    keep[half - count:half] = False            # and at the back pole
+    keep[half : half + count] = False  # triangles that collapse at the front pole
+    keep[half - count : half] = False  # and at the back pole
     faces = faces[keep]
     if side < 0:
         faces = faces[:, ::-1]
     flat = direction.reshape(-1, 3)
     points = centre + radius * flat
     weights = frame_weights(points, centre, radius)
-    bind = sp.csr_matrix((weights.ravel(), (np.repeat(np.arange(len(points)), 4), np.tile(controls, len(points)))),
-                         (len(points), columns))
+    bind = sp.csr_matrix(
+        (weights.ravel(), (np.repeat(np.arange(len(points)), 4), np.tile(controls, len(points)))), (len(points), columns)
+    )
     surface = np.arange(len(points))
     surface[:count] = 0
     surface[-count:] = surface[-count]
@@ -192,8 +215,16 @@ def superellipse(angle: np.ndarray, power: float) -> tuple[np.ndarray, np.ndarra
     return np.sign(c) * np.abs(c) ** power, np.sign(s) * np.abs(s) ** power
 
 
-def teeth_row(upper: bool, edge_y: float, front_z: float, half_width: float, depth: float, controls: np.ndarray,
-              frame: tuple[np.ndarray, float], columns: int) -> list[Piece]:
+def teeth_row(
+    upper: bool,
+    edge_y: float,
+    front_z: float,
+    half_width: float,
+    depth: float,
+    controls: np.ndarray,
+    frame: tuple[np.ndarray, float],
+    columns: int,
+) -> list[Piece]:
     """Rounded crowns and a scalloped gum on a parabolic arch.
 
     edge_y: biting edge; front_z: labial face of the incisors; half_width, depth: of the arch, metres.
@@ -205,7 +236,7 @@ def teeth_row(upper: bool, edge_y: float, front_z: float, half_width: float, dep
     length = np.r_[0.0, np.cumsum(np.hypot(np.diff(x), np.diff(z)))]
     crown_v, crown_f, crown_uv = [], [], []
     offset = 0
-    along = np.linspace(0.0, 1.0, TOOTH_ALONG)        # 0 at the biting edge, 1 at the neck
+    along = np.linspace(0.0, 1.0, TOOTH_ALONG)  # 0 at the biting edge, 1 at the neck
     around = np.arange(TOOTH_AROUND) * 2 * np.pi / TOOTH_AROUND
     centres = np.cumsum(widths) - widths / 2
     used = centres + widths / 2 <= length[-1]
@@ -223,8 +254,12 @@ def teeth_row(upper: bool, edge_y: float, front_z: float, half_width: float, dep
             cx, sz = superellipse(around, 0.75)
             local_x = half_w[:, None] * cx[None]
             local_z = half_d[:, None] * sz[None] + lean[:, None]
-            points = (np.array([px, edge_y, pz]) + local_x[..., None] * tangent + local_z[..., None] * outward
-                      + (sign * h * along)[:, None, None] * np.array([0.0, 1.0, 0.0]))
+            points = (
+                np.array([px, edge_y, pz])
+                + local_x[..., None] * tangent
+                + local_z[..., None] * outward
+                + (sign * h * along)[:, None, None] * np.array([0.0, 1.0, 0.0])
+            )
             tip = np.array([px, edge_y - sign * 0.0003, pz]) + lean[0] * outward
             points = np.vstack([points.reshape(-1, 3), tip])
             faces = grid_faces(TOOTH_ALONG, TOOTH_AROUND, wrap=True)
@@ -266,8 +301,9 @@ def teeth_row(upper: bool, edge_y: float, front_z: float, half_width: float, dep
     pieces = []
     for points, triangles, uv in ((crowns, np.vstack(crown_f), np.vstack(crown_uv)), (gum_points, faces, gum_uv)):
         weights = frame_weights(points, *frame)
-        bind = sp.csr_matrix((weights.ravel(), (np.repeat(np.arange(len(points)), 4), np.tile(controls, len(points)))),
-                             (len(points), columns))
+        bind = sp.csr_matrix(
+            (weights.ravel(), (np.repeat(np.arange(len(points)), 4), np.tile(controls, len(points)))), (len(points), columns)
+        )
         pieces.append(Piece(np.full(len(points), TEETH), points, bind, triangles, uv, np.arange(len(points))))
     return pieces
 
@@ -291,8 +327,9 @@ class Lashes:
     centre_control: int
 
 
-def lash_ribbons(rim: np.ndarray, rim_index: np.ndarray, centre: np.ndarray, centre_control: int, upper: bool,
-                 columns: int) -> Lashes:
+def lash_ribbons(
+    rim: np.ndarray, rim_index: np.ndarray, centre: np.ndarray, centre_control: int, upper: bool, columns: int
+) -> Lashes:
     """Thin tapered ribbons along a lid rim.
 
     rim (N,3) ordered from the inner to the outer corner; rim_index (N,) the controls of those points.
@@ -303,7 +340,7 @@ def lash_ribbons(rim: np.ndarray, rim_index: np.ndarray, centre: np.ndarray, cen
     side = np.sign(centre[0])
     vertices, faces, uv, rows, cols, data, offsets = [], [], [], [], [], [], []
     at = np.linspace(0.08, 0.97, count)
-    for number, q in enumerate(at):
+    for q in at:
         s = np.clip(q + rng.normal() * 0.004, 0, 1) * arc[-1]
         k = int(np.clip(np.searchsorted(arc, s) - 1, 0, len(rim) - 2))
         t = (s - arc[k]) / (arc[k + 1] - arc[k])
@@ -481,7 +518,7 @@ def close_hole(skin: Skin, chosen: np.ndarray, zone: int) -> Skin:
     """Close the inner boundary of the chosen faces with a fan to its mean point."""
     everything = boundary_loops(skin.faces)
     members = np.unique(skin.faces[chosen])
-    loop = next(l for l in everything if np.isin(l, members).all())
+    loop = next(border for border in everything if np.isin(border, members).all())
     count = skin.bind.shape[0]
     mean = sp.csr_matrix(skin.bind[loop].mean(0))
     place = {}
@@ -490,8 +527,12 @@ def close_hole(skin: Skin, chosen: np.ndarray, zone: int) -> Skin:
     middle = np.mean([place[k] for k in loop.tolist()], 0)
     fan = fill_loop(loop, count)
     fan_uv = np.array([[place.get(k, middle) for k in face] for face in fan.tolist()])
-    return Skin(sp.vstack([skin.bind, mean]).tocsr(), np.vstack([skin.faces, fan]), np.r_[skin.zone, np.full(len(fan), zone)],
-                np.concatenate([skin.uv, fan_uv]))
+    return Skin(
+        sp.vstack([skin.bind, mean]).tocsr(),
+        np.vstack([skin.faces, fan]),
+        np.r_[skin.zone, np.full(len(fan), zone)],
+        np.concatenate([skin.uv, fan_uv]),
+    )
 
 
 def bust_cap(points: np.ndarray, loop: np.ndarray) -> np.ndarray:
@@ -560,7 +601,7 @@ def unfold_main(points: np.ndarray, faces: np.ndarray, mirror: np.ndarray) -> tu
     scale = map_scale(every_point)[every_face].mean(1)
     # Where the map cannot keep the wanted scale everywhere, face and ears keep it.
     weight = 1.0 + FACE_IMPORTANCE * smoothstep(0.3, 0.9, scale)
-    weight[len(cut_faces):] = 1e-3
+    weight[len(cut_faces) :] = 1e-3
     flat = slim(every_point, every_face, start_map, scale, weight, SLIM_ROUNDS)[:count]
 
     partner = np.arange(count)
@@ -585,12 +626,18 @@ def map_scale(points: np.ndarray) -> np.ndarray:
 # Rectangles (u0, v0, u1, v1) of the atlas, v down: the outer skin and, in the corners and the strip below it, the rest.
 ATLAS = {
     "main": (0.004, 0.004, 0.996, 0.898),
-    "eye_right": (0.004, 0.004, 0.154, 0.154), "eye_left": (0.846, 0.004, 0.996, 0.154),
-    "crowns_upper": (0.004, 0.905, 0.304, 0.950), "crowns_lower": (0.004, 0.955, 0.304, 0.996),
-    "gum_upper": (0.310, 0.930, 0.560, 0.960), "gum_lower": (0.310, 0.966, 0.560, 0.996),
-    "tongue": (0.570, 0.915, 0.640, 0.996), "mouth": (0.650, 0.905, 0.760, 0.996),
-    "socket_right": (0.770, 0.950, 0.815, 0.996), "socket_left": (0.820, 0.950, 0.865, 0.996),
-    "cap": (0.875, 0.930, 0.955, 0.996), "lashes": (0.965, 0.960, 0.996, 0.996),
+    "eye_right": (0.004, 0.004, 0.154, 0.154),
+    "eye_left": (0.846, 0.004, 0.996, 0.154),
+    "crowns_upper": (0.004, 0.905, 0.304, 0.950),
+    "crowns_lower": (0.004, 0.955, 0.304, 0.996),
+    "gum_upper": (0.310, 0.930, 0.560, 0.960),
+    "gum_lower": (0.310, 0.966, 0.560, 0.996),
+    "tongue": (0.570, 0.915, 0.640, 0.996),
+    "mouth": (0.650, 0.905, 0.760, 0.996),
+    "socket_right": (0.770, 0.950, 0.815, 0.996),
+    "socket_left": (0.820, 0.950, 0.865, 0.996),
+    "cap": (0.875, 0.930, 0.955, 0.996),
+    "lashes": (0.965, 0.960, 0.996, 0.996),
 }
 
 
@@ -680,14 +727,30 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
         unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
         own = unique[:, 0].astype(int)
         uv = fit_rectangle(unique[:, 1:] * [1e-7, -1e-7], ATLAS[name])
-        pieces.append(Piece(np.full(len(own), MOUTH_BAG if zone == MOUTH else SKIN), points[own], on_controls[own],
-                            inverse.reshape(-1, 3), uv, own))
+        pieces.append(
+            Piece(
+                np.full(len(own), MOUTH_BAG if zone == MOUTH else SKIN),
+                points[own],
+                on_controls[own],
+                inverse.reshape(-1, 3),
+                uv,
+                own,
+            )
+        )
     # The bottom of the bust is a surface of its own so that its edge stays sharp.
     loop = max(boundary_loops(skin.faces), key=len)
     cap_faces = bust_cap(points, loop)
     own, inverse = np.unique(cap_faces, return_inverse=True)
-    pieces.append(Piece(np.full(len(own), SKIN), points[own], on_controls[own], inverse.reshape(-1, 3),
-                        fit_rectangle(points[own][:, [0, 2]], ATLAS["cap"]), own + CAP_SURFACE))
+    pieces.append(
+        Piece(
+            np.full(len(own), SKIN),
+            points[own],
+            on_controls[own],
+            inverse.reshape(-1, 3),
+            fit_rectangle(points[own][:, [0, 2]], ATLAS["cap"]),
+            own + CAP_SURFACE,
+        )
+    )
 
     for side, sign in (("l", 1), ("r", -1)):
         piece = eyeball(*eyes[side], eye_control[side], columns, sign)
@@ -700,8 +763,11 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
         edge = template[rows["upper"]][:, 1].min() + (0.0016 if row == "upper" else 0.0029)
         front = template[rows["upper"]][:, 2].max() - (0.0035 if row == "upper" else 0.0068)
         half_width = np.abs(strip[:, 0]).max() * (0.93 if row == "upper" else 0.88)
-        for kind, piece in zip(("crowns", "gum"), teeth_row(row == "upper", edge, front, half_width, 0.040, teeth_control[row],
-                                                            teeth_frame[row], columns), strict=True):
+        for kind, piece in zip(
+            ("crowns", "gum"),
+            teeth_row(row == "upper", edge, front, half_width, 0.040, teeth_control[row], teeth_frame[row], columns),
+            strict=True,
+        ):
             piece.uv = fit_rectangle(piece.uv, ATLAS[f"{kind}_{row}"], keep_aspect=False)
             pieces.append(piece)
 
@@ -709,9 +775,16 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     corner = np.take_along_axis(tongue_quads[:, None], diagonals.reshape(len(tongue_quads), 1, 6), 2).reshape(-1, 3)
     corner_uv = np.take_along_axis(tongue_uv[:, None], diagonals.reshape(len(tongue_quads), 1, 6), 2).reshape(-1, 3)
     pairs, inverse = np.unique(np.stack([corner, corner_uv], -1).reshape(-1, 2), axis=0, return_inverse=True)
-    pieces.append(Piece(np.full(len(pairs), TONGUE), template[pairs[:, 0]], selection(body_control[pairs[:, 0]], columns),
-                        inverse.reshape(-1, 3), fit_rectangle(np.c_[source.uv[pairs[:, 1], 0], -source.uv[pairs[:, 1], 1]], ATLAS["tongue"]),
-                        pairs[:, 0]))
+    pieces.append(
+        Piece(
+            np.full(len(pairs), TONGUE),
+            template[pairs[:, 0]],
+            selection(body_control[pairs[:, 0]], columns),
+            inverse.reshape(-1, 3),
+            fit_rectangle(np.c_[source.uv[pairs[:, 1], 0], -source.uv[pairs[:, 1], 1]], ATLAS["tongue"]),
+            pairs[:, 0],
+        )
+    )
 
     all_lashes: list[Lashes] = []
     for side in "lr":
@@ -749,7 +822,7 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     arrays["mirror"] = mirror_map(arrays)
     arrays.update(regions_of(source, skin, arrays, pieces, template, eyes))
     arrays.update(joints_of(source, arrays, template, origin, eyes))
-    for side, name in (("l", "left"), ("r", "right")):
+    for name in ("left", "right"):
         u0, v0, u1, v1 = ATLAS[f"eye_{name}"]
         arrays[f"eye_uv_{name}"] = np.array([(u0 + u1) / 2, (v0 + v1) / 2, min(u1 - u0, v1 - v0) / 2], np.float32)
     arrays["eye_radius"] = np.array([eyes["l"][1], eyes["r"][1]], np.float32)
@@ -801,10 +874,14 @@ def identity_targets(source: MakeHuman) -> tuple[list[str], np.ndarray, np.ndarr
 # Macro shapes and their share of the average adult: half a woman and half a man, a sixth of each of six ancestries.
 TARGETS_MACRO = [
     (f"{ancestry}-{gender}-{age}", 1 / 6 if age == "young" else 0.0)
-    for ancestry in ("caucasian", "asian", "african") for gender in ("female", "male") for age in ("young", "old")
+    for ancestry in ("caucasian", "asian", "african")
+    for gender in ("female", "male")
+    for age in ("young", "old")
 ] + [
     (f"universal-{gender}-{age}-averagemuscle-{weight}", 0.5 if (age, weight) == ("young", "averageweight") else 0.0)
-    for gender in ("female", "male") for age in ("young", "old") for weight in ("minweight", "averageweight", "maxweight")
+    for gender in ("female", "male")
+    for age in ("young", "old")
+    for weight in ("minweight", "averageweight", "maxweight")
 ]
 
 
@@ -829,7 +906,9 @@ def assemble(pieces: list[Piece]) -> dict[str, np.ndarray]:
     """Join the pieces; the weld map points to the first vertex of the same point of the same surface."""
     base = np.cumsum([0] + [len(p.vertices) for p in pieces])
     skin_surface = {SKIN: 0, MOUTH_BAG: 0}
-    key = np.concatenate([np.c_[np.full(len(p.surface), skin_surface.get(int(p.part[0]), 1 + k)), p.surface] for k, p in enumerate(pieces)])
+    key = np.concatenate(
+        [np.c_[np.full(len(p.surface), skin_surface.get(int(p.part[0]), 1 + k)), p.surface] for k, p in enumerate(pieces)]
+    )
     _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
     bind = sp.vstack([p.bind for p in pieces]).tocsr()
     bind.sum_duplicates()
@@ -841,8 +920,10 @@ def assemble(pieces: list[Piece]) -> dict[str, np.ndarray]:
         "uv": np.vstack([p.uv for p in pieces]).astype(np.float32),
         "weld": first[inverse.reshape(-1)].astype(np.uint16),
         "piece": np.repeat(np.arange(len(pieces)), np.diff(base)).astype(np.uint8),
-        "bind_indptr": bind.indptr.astype(np.int32), "bind_indices": bind.indices.astype(np.uint16),
-        "bind_data": bind.data.astype(np.float32), "control_count": np.array(bind.shape[1]),
+        "bind_indptr": bind.indptr.astype(np.int32),
+        "bind_indices": bind.indices.astype(np.uint16),
+        "bind_data": bind.data.astype(np.float32),
+        "control_count": np.array(bind.shape[1]),
     }
 
 
@@ -851,11 +932,14 @@ def pack_shapes(name: str, deltas: np.ndarray) -> dict[str, np.ndarray]:
     scale = np.maximum(np.abs(deltas).max((1, 2)), 1e-9) / 32767
     # Steps below 4 µm are not worth their bytes.
     scale = np.maximum(scale, 4e-6)
-    return {f"{name}_quantised": np.round(deltas / scale[:, None, None]).astype(np.int16), f"{name}_scale": scale.astype(np.float32)}
+    return {
+        f"{name}_quantised": np.round(deltas / scale[:, None, None]).astype(np.int16),
+        f"{name}_scale": scale.astype(np.float32),
+    }
 
 
 def mirror_map(arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """For each vertex the one at the mirrored place of the same part; among seam copies the one with the mirrored texture place."""
+    """For each vertex the one at the mirrored place of its part; among seam copies the one with the mirrored texture place."""
     v, uv, part = arrays["vertices"].astype(float), arrays["uv"].astype(float), arrays["part"]
     mirror = np.zeros(len(v), np.int64)
     pieces = arrays["piece"]
@@ -888,8 +972,14 @@ def bump(points: np.ndarray, centre: tuple[float, float, float], radii: tuple[fl
     return 1.0 - smoothstep(0.9, 1.6, d)
 
 
-def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pieces: list[Piece], template: np.ndarray,
-               eyes: dict[str, tuple[np.ndarray, float]]) -> dict[str, np.ndarray]:
+def regions_of(
+    source: MakeHuman,
+    skin: Skin,
+    arrays: dict[str, np.ndarray],
+    pieces: list[Piece],
+    template: np.ndarray,
+    eyes: dict[str, tuple[np.ndarray, float]],
+) -> dict[str, np.ndarray]:
     """Soft regions (V,) of the skin and the head's share of the neck's turn."""
     v, part = arrays["vertices"].astype(float), arrays["part"]
     skin_like = part == SKIN
@@ -903,7 +993,7 @@ def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pie
         offset = 0
         for piece in pieces:
             if piece.part[0] in (SKIN, MOUTH_BAG) and piece.surface.min() >= 0 and piece.surface.max() < CAP_SURFACE:
-                out[offset:offset + len(piece.vertices)] = value[piece.surface]
+                out[offset : offset + len(piece.vertices)] = value[piece.surface]
             offset += len(piece.vertices)
         painted[name] = out * (part == SKIN)
     x, y, z = np.abs(v[:, 0]), v[:, 1], v[:, 2]
@@ -932,12 +1022,19 @@ def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pie
         "eye_contour": (1 - smoothstep(0.019, 0.028, np.hypot(x - centre[0], y - centre[1]))) * (z > 0),
         # The brow's skin is what the frown moves most.
         "brows": np.clip((brow_travel - 0.0040) / 0.0015, 0, 1) * (y > 0.008),
-        "forehead": smoothstep(0.022, 0.034, y) * (1 - smoothstep(0.075, 0.095, y)) * smoothstep(-0.03, 0.0, z) * (1 - smoothstep(0.055, 0.07, x)),
+        "forehead": smoothstep(0.022, 0.034, y)
+        * (1 - smoothstep(0.075, 0.095, y))
+        * smoothstep(-0.03, 0.0, z)
+        * (1 - smoothstep(0.055, 0.07, x)),
         "cheeks": bump(v, (0.045, -0.045, 0.01), (0.022, 0.026, 0.03)),
         "nose": bump(v, (0.0, -0.03, 0.035), (0.018, 0.025, 0.025)),
         "chin": bump(v, (0.0, -0.1, 0.025), (0.024, 0.014, 0.025)),
-        "scalp": smoothstep(-0.02, 0.03, y - 0.075 + 1.3 * np.clip(-z, -0.05, 0.2)) * (1 - ears) * smoothstep(-0.115, -0.085, y),
-        "neck": smoothstep(-0.185, -0.155, y) * (1 - smoothstep(-0.125, -0.10, y - 0.35 * np.clip(-z - 0.05, 0, 0.1))) * (z < 0.01),
+        "scalp": smoothstep(-0.02, 0.03, y - 0.075 + 1.3 * np.clip(-z, -0.05, 0.2))
+        * (1 - ears)
+        * smoothstep(-0.115, -0.085, y),
+        "neck": smoothstep(-0.185, -0.155, y)
+        * (1 - smoothstep(-0.125, -0.10, y - 0.35 * np.clip(-z - 0.05, 0, 0.1)))
+        * (z < 0.01),
         "bust": 1 - smoothstep(-0.185, -0.155, y),
     }
     for name in regions:
@@ -945,6 +1042,9 @@ def regions_of(source: MakeHuman, skin: Skin, arrays: dict[str, np.ndarray], pie
             regions[name] = regions[name] * skin_like
     head_weight = smoothstep(-0.195, -0.095, y - 0.25 * np.clip(-z, 0.0, 0.12))
     head_weight = np.where(np.isin(part, [SKIN]), head_weight, 1.0)
+    mirror = arrays["mirror"]
+    regions = {name: (value + value[mirror]) / 2 for name, value in regions.items()}
+    head_weight = (head_weight + head_weight[mirror]) / 2
     return {
         "region_names": np.array(list(regions)),
         "region_values": np.round(255 * np.clip(np.stack(list(regions.values())), 0, 1)).astype(np.uint8),
@@ -964,8 +1064,13 @@ JOINT_NAMES = ("neck", "head", "jaw", "leftEye", "rightEye")
 JOINT_PARENTS = (-1, 0, 1, 1, 1)
 
 
-def joints_of(source: MakeHuman, arrays: dict[str, np.ndarray], template: np.ndarray, origin: np.ndarray,
-              eyes: dict[str, tuple[np.ndarray, float]]) -> dict[str, np.ndarray]:
+def joints_of(
+    source: MakeHuman,
+    arrays: dict[str, np.ndarray],
+    template: np.ndarray,
+    origin: np.ndarray,
+    eyes: dict[str, tuple[np.ndarray, float]],
+) -> dict[str, np.ndarray]:
     """Joint regressors: sparse weights over skin vertices (neck, head, jaw) and eyeball rings (eyes)."""
     v, part, weld, piece = arrays["vertices"].astype(float), arrays["part"], arrays["weld"], arrays["piece"]
     first = weld == np.arange(len(v))
@@ -987,7 +1092,8 @@ def joints_of(source: MakeHuman, arrays: dict[str, np.ndarray], template: np.nda
         # Opposite poles: their midpoint is the centre whatever the radius.
         joints.append((np.array([eye[0], eye[-1]]), np.array([0.5, 0.5])))
     return {
-        "joint_names": np.array(JOINT_NAMES), "joint_parents": np.array(JOINT_PARENTS, np.int8),
+        "joint_names": np.array(JOINT_NAMES),
+        "joint_parents": np.array(JOINT_PARENTS, np.int8),
         "joint_offsets": np.cumsum([0] + [len(i) for i, _ in joints]).astype(np.int32),
         "joint_indices": np.concatenate([i for i, _ in joints]).astype(np.uint16),
         "joint_weights": np.concatenate([w for _, w in joints]).astype(np.float32),
@@ -1005,14 +1111,19 @@ def main() -> None:
     arrays.update(embed(model_of(arrays), options.landmarker or models.path(LANDMARKER_FILE)))
     with replacing(options.out) as temporary, open(temporary, "wb") as handle:
         np.savez_compressed(handle, **arrays)
-    print(f"{options.out}: {len(arrays['vertices'])} vertices, {len(arrays['faces'])} triangles, "
-          f"{len(arrays['identity_names'])} identity shapes, {options.out.stat().st_size / 1e6:.2f} MB")
+    print(
+        f"{options.out}: {len(arrays['vertices'])} vertices, {len(arrays['faces'])} triangles, "
+        f"{len(arrays['identity_names'])} identity shapes, {options.out.stat().st_size / 1e6:.2f} MB"
+    )
 
 
 def model_of(arrays: dict[str, np.ndarray]) -> HeadModel:
     """The model these arrays make, with an empty landmark embedding."""
-    empty = {"landmark_tri": np.zeros((LANDMARKS, 3), np.uint16), "landmark_bary": np.zeros((LANDMARKS, 3), np.float32),
-             "landmark_confidence": np.zeros(LANDMARKS, np.float32)}
+    empty = {
+        "landmark_tri": np.zeros((LANDMARKS, 3), np.uint16),
+        "landmark_bary": np.zeros((LANDMARKS, 3), np.float32),
+        "landmark_confidence": np.zeros(LANDMARKS, np.float32),
+    }
     return head_from_arrays({**empty, **arrays})
 
 

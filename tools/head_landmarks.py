@@ -22,6 +22,7 @@ FACE_CENTRE_M = np.array([0.0, -0.035, 0.0])
 MIN_FACING = 0.35  # a landmark on a surface turned further away slides along the silhouette
 SPREAD_FLOOR_M, SPREAD_DOUBT_M = 0.0005, 0.006
 SMOOTHNESS = 0.15  # of the canonical face's Laplacian against the casts
+MIDDLE_M = 3e-5  # vertices this near to x = 0 are on the plane of symmetry
 NORMAL_PENALTY_M = 0.003  # keeps a lip point off the inside of the mouth
 
 VERTEX_SHADER = """#version 330
@@ -97,7 +98,7 @@ def _messages(data: bytes) -> list[tuple[int, int, int | bytes]]:
         size = {1: 8, 5: 4}.get(wire)
         if size is None:
             size, at = _varint(data, at)
-        fields.append((key >> 3, wire, data[at:at + size]))
+        fields.append((key >> 3, wire, data[at : at + size]))
         at += size
     return fields
 
@@ -124,7 +125,8 @@ class Studio:
         size = (PICTURE_PX, PICTURE_PX)
         self.target = self.context.framebuffer(
             [self.context.renderbuffer(size, 4), self.context.renderbuffer(size, 4, dtype="f4")],
-            self.context.depth_renderbuffer(size))
+            self.context.depth_renderbuffer(size),
+        )
 
     def _paint(self, others: np.ndarray) -> np.ndarray:
         model = self.model
@@ -161,13 +163,20 @@ class Studio:
         vertex_buffer = self.context.buffer(data.tobytes())
         index_buffer = self.context.buffer(self.faces.astype("i4").tobytes())
         array = self.context.vertex_array(
-            self.program, [(vertex_buffer, "3f 3f 3f 4f", "place", "normal", "canonical", "paint")], index_buffer)
+            self.program, [(vertex_buffer, "3f 3f 3f 4f", "place", "normal", "canonical", "paint")], index_buffer
+        )
         view = np.eye(4)
         view[:3, :3] = turn
         view[:3, 3] = -turn @ FACE_CENTRE_M - [0, 0, CAMERA_DISTANCE_M]
         focal, near, far = 2 * CAMERA_DISTANCE_M / 0.30, 0.1, 2.0
-        projection = np.array([[focal, 0, 0, 0], [0, focal, 0, 0],
-                               [0, 0, -(far + near) / (far - near), -2 * far * near / (far - near)], [0, 0, -1, 0]])
+        projection = np.array(
+            [
+                [focal, 0, 0, 0],
+                [0, focal, 0, 0],
+                [0, 0, -(far + near) / (far - near), -2 * far * near / (far - near)],
+                [0, 0, -1, 0],
+            ]
+        )
         self.target.use()
         self.target.clear(0.35, 0.35, 0.38, 1.0)
         self.program["view_projection"].write((projection @ view).T.astype("f4").tobytes())
@@ -293,6 +302,17 @@ def closest_on_triangles(point: np.ndarray, corners: np.ndarray) -> np.ndarray:
     return bary
 
 
+def closest_on_edges(point: np.ndarray, corners: np.ndarray, opposite: np.ndarray) -> np.ndarray:
+    """Barycentric coordinates (T,3) of the closest place on each triangle's edge across from corner `opposite` (T,)."""
+    rows = np.arange(len(corners))
+    first, second = (opposite + 1) % 3, (opposite + 2) % 3
+    a, b = corners[rows, first], corners[rows, second]
+    t = np.clip(((point - a) * (b - a)).sum(1) / (((b - a) ** 2).sum(1) + 1e-30), 0, 1)
+    bary = np.zeros((len(corners), 3))
+    bary[rows, first], bary[rows, second] = 1 - t, t
+    return bary
+
+
 def embed(model: HeadModel, bundle: Path) -> dict[str, np.ndarray]:
     """The landmark arrays of the asset."""
     places, spread, count = cast_landmarks(model, FaceTracker(bundle))
@@ -301,7 +321,9 @@ def embed(model: HeadModel, bundle: Path) -> dict[str, np.ndarray]:
     weight = count / np.maximum(spread, SPREAD_FLOOR_M) ** 2 * SPREAD_FLOOR_M**2
     weight[spread > SPREAD_DOUBT_M] *= 0.05
     both = weight + weight[mirror]
-    places = (places * weight[:, None] + places[mirror] * [-1, 1, 1] * weight[mirror][:, None]) / np.maximum(both, 1e-12)[:, None]
+    places = (places * weight[:, None] + places[mirror] * [-1, 1, 1] * weight[mirror][:, None]) / np.maximum(both, 1e-12)[
+        :, None
+    ]
     weight = np.minimum(both / 2, 20.0) / 20.0
     rest = similarity(canonical, places, weight)
     edges = np.unique(np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), 1), axis=0)
@@ -312,25 +334,35 @@ def embed(model: HeadModel, bundle: Path) -> dict[str, np.ndarray]:
     system = (sp.diags(weight + 1e-6) + smooth).tocsc()
     placed = np.stack([spsolve(system, (weight + 1e-6) * places[:, k] + smooth @ rest[:, k]) for k in range(3)], 1)
     seen = np.isfinite(spread)
-    print(f"{seen.sum()} landmarks cast, spread median {1e3 * np.median(spread[seen]):.2f} mm, "
-          f"regularisation moved median {1e3 * np.median(np.linalg.norm(placed - places, axis=1)[seen]):.2f} mm")
+    print(
+        f"{seen.sum()} landmarks cast, spread median {1e3 * np.median(spread[seen]):.2f} mm, "
+        f"regularisation moved median {1e3 * np.median(np.linalg.norm(placed - places, axis=1)[seen]):.2f} mm"
+    )
 
     normals = vertex_normals(placed, triangles)
-    skin = np.flatnonzero((model.part == SKIN))
+    skin = np.flatnonzero(model.part == SKIN)
     corners = model.vertices[model.faces[skin]].astype(np.float64)
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     face_normal = cross / (np.linalg.norm(cross, axis=1, keepdims=True) + 1e-20)
+    aside = np.abs(corners[..., 0]) > MIDDLE_M
+    on_middle, off_middle = aside.sum(1) == 1, aside.argmax(1)
     tri, bary = np.zeros((LANDMARKS, 3), np.int64), np.zeros((LANDMARKS, 3))
     snapped = np.zeros(LANDMARKS)
     for k in range(LANDMARKS):
         if mirror[k] < k:
             tri[k], bary[k] = model.mirror[tri[mirror[k]]], bary[mirror[k]]
             continue
+        # A point of the middle stays on an edge of the middle.
         target = placed[k] * [0, 1, 1] if mirror[k] == k else placed[k]
-        coordinates = closest_on_triangles(target, corners)
+        coordinates = closest_on_edges(target, corners, off_middle) if mirror[k] == k else closest_on_triangles(target, corners)
         distance = np.linalg.norm((corners * coordinates[..., None]).sum(1) - target, axis=1)
+        distance[~on_middle & (mirror[k] == k)] = np.inf
         best = np.argmin(distance + NORMAL_PENALTY_M * (1 - face_normal @ normals[k]))
         tri[k], bary[k], snapped[k] = model.faces[skin[best]], coordinates[best], distance[best]
     print(f"snapped to the skin by median {1e3 * np.median(snapped):.2f} mm, at most {1e3 * snapped.max():.2f} mm")
-    return {"landmark_tri": tri.astype(np.uint16), "landmark_bary": bary.astype(np.float32),
-            "landmark_confidence": weight.astype(np.float32), "landmark_mirror": mirror.astype(np.uint16)}
+    return {
+        "landmark_tri": tri.astype(np.uint16),
+        "landmark_bary": bary.astype(np.float32),
+        "landmark_confidence": weight.astype(np.float32),
+        "landmark_mirror": mirror.astype(np.uint16),
+    }

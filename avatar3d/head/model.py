@@ -42,7 +42,7 @@ class EyeUV:
         return self.centre + np.stack([reach * np.cos(azimuth), -reach * np.sin(azimuth)], -1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class HeadModel:
     """A morphable head in the head frame (metres, +Y up, +Z out of the face, +X the subject's left, origin between the eyes).
 
@@ -162,8 +162,12 @@ class HeadModel:
     def eye_radii(self, vertices: np.ndarray) -> np.ndarray:
         """Radii (2,) of the left and right eyeball, metres."""
         centres = self.eye_centres(vertices)
-        return np.array([np.linalg.norm(vertices[index] - centre, axis=1).mean()
-                         for index, centre in zip(self.eye_vertices, centres, strict=True)])
+        return np.array(
+            [
+                np.linalg.norm(vertices[index] - centre, axis=1).mean()
+                for index, centre in zip(self.eye_vertices, centres, strict=True)
+            ]
+        )
 
     def subdivided(self, levels: int, parts: tuple[int, ...] = (SKIN, MOUTH_BAG)) -> Subdivision:
         """Loop subdivision (Loop 1987) of the chosen parts across texture seams; boundaries follow their own curve.
@@ -199,12 +203,20 @@ def load_head(path: str | Path) -> HeadModel:
         raise InputError(f"{path} is not a head asset: {error} is missing; rebuild it with tools/build_head.py") from error
 
 
+def _eye_uv(disc: np.ndarray) -> EyeUV:
+    return EyeUV(disc[:2].astype(np.float64), float(disc[2]))
+
+
 def head_from_arrays(a: dict[str, np.ndarray]) -> HeadModel:
     """The model of a head asset's arrays; raises KeyError for one that is missing."""
     count = len(a["vertices"])
-    bind = sp.csr_matrix((a["bind_data"], a["bind_indices"].astype(np.int32), a["bind_indptr"]), (count, int(a["control_count"])))
+    bind = sp.csr_matrix(
+        (a["bind_data"], a["bind_indices"].astype(np.int32), a["bind_indptr"]), (count, int(a["control_count"]))
+    )
     joint_count = len(a["joint_names"])
-    regressor = sp.csr_matrix((a["joint_weights"], a["joint_indices"].astype(np.int32), a["joint_offsets"]), (joint_count, count))
+    regressor = sp.csr_matrix(
+        (a["joint_weights"], a["joint_indices"].astype(np.int32), a["joint_offsets"]), (joint_count, count)
+    )
     return HeadModel(
         vertices=a["vertices"], faces=a["faces"].astype(np.int32), uv=a["uv"], part=a["face_part"],
         vertex_part=a["part"],
@@ -218,7 +230,7 @@ def head_from_arrays(a: dict[str, np.ndarray]) -> HeadModel:
         regions=dict(zip(a["region_names"].tolist(), a["region_values"].astype(np.float32) / 255, strict=True)),
         landmark_tri=a["landmark_tri"].astype(np.int32), landmark_bary=a["landmark_bary"].astype(np.float32),
         landmark_confidence=a["landmark_confidence"],
-        eye_uv=tuple(EyeUV(a[f"eye_uv_{side}"][:2], float(a[f"eye_uv_{side}"][2])) for side in ("left", "right")),
+        eye_uv=(_eye_uv(a["eye_uv_left"]), _eye_uv(a["eye_uv_right"])),
         iris_radius=float(a["iris_radius"]),
     )  # fmt: skip
 
@@ -249,9 +261,13 @@ def _loop_step(faces: np.ndarray, weld: np.ndarray) -> tuple[sp.csr_matrix, sp.c
     unique, which = np.unique(low.astype(np.int64) * count + high, return_inverse=True)
     a, b = unique // count, unique % count
     middle = count + np.arange(len(unique))
-    split = sp.csr_matrix((np.r_[np.ones(count), np.full(2 * len(unique), 0.5)],
-                           (np.r_[np.arange(count), np.repeat(middle, 2)], np.r_[np.arange(count), np.stack([a, b], 1).ravel()])),
-                          (count + len(unique), count))
+    split = sp.csr_matrix(
+        (
+            np.r_[np.ones(count), np.full(2 * len(unique), 0.5)],
+            (np.r_[np.arange(count), np.repeat(middle, 2)], np.r_[np.arange(count), np.stack([a, b], 1).ravel()]),
+        ),
+        (count + len(unique), count),
+    )
     # Welded edges: every copy of an edge shares its opposite corners.
     wf = weld[faces]
     wa, wb = np.sort(weld[np.stack([a, b], 1)], 1).T
@@ -264,10 +280,14 @@ def _loop_step(faces: np.ndarray, weld: np.ndarray) -> tuple[sp.csr_matrix, sp.c
     rows = np.arange(len(welded))
     end_weight = np.where(border, 0.5, 0.375)
     opposite_weight = np.where(border[face_edge], 0.0, 0.125)
-    edge_rule = sp.csr_matrix((np.r_[end_weight, end_weight, opposite_weight], (np.r_[rows, rows, face_edge], np.r_[ea, eb, opposite])),
-                              (len(welded), count))
+    edge_rule = sp.csr_matrix(
+        (np.r_[end_weight, end_weight, opposite_weight], (np.r_[rows, rows, face_edge], np.r_[ea, eb, opposite])),
+        (len(welded), count),
+    )
     adjacency = sp.csr_matrix((np.ones(2 * len(ea)), (np.r_[ea, eb], np.r_[eb, ea])), (count, count))
-    along = sp.csr_matrix((np.ones(2 * border.sum()), (np.r_[ea[border], eb[border]], np.r_[eb[border], ea[border]])), (count, count))
+    along = sp.csr_matrix(
+        (np.ones(2 * border.sum()), (np.r_[ea[border], eb[border]], np.r_[eb[border], ea[border]])), (count, count)
+    )
     valence = np.asarray(adjacency.sum(1)).ravel()
     border_valence = np.asarray(along.sum(1)).ravel()
     on_border = border_valence > 0
@@ -277,7 +297,9 @@ def _loop_step(faces: np.ndarray, weld: np.ndarray) -> tuple[sp.csr_matrix, sp.c
     step = sp.vstack([smooth.tocsr()[weld], edge_rule[edge_of]]).tocsr()
     m = (which + count).reshape(3, -1)
     f = faces.T
-    new_faces = np.concatenate([np.stack(t, 1) for t in ((f[0], m[0], m[2]), (f[1], m[1], m[0]), (f[2], m[2], m[1]), (m[0], m[1], m[2]))])
+    new_faces = np.concatenate(
+        [np.stack(t, 1) for t in ((f[0], m[0], m[2]), (f[1], m[1], m[0]), (f[2], m[2], m[1]), (m[0], m[1], m[2]))]
+    )
     first = np.full(len(welded), count + len(unique))
     np.minimum.at(first, edge_of, middle)
     return step, split, new_faces, np.r_[weld, first[edge_of]]

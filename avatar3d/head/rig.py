@@ -1,4 +1,4 @@
-"""How a motion code moves a head: weights, eyeballs about their centres, the head about its neck joint; arrays in, arrays out."""
+"""How a motion code moves a head: weights, eyeballs about their centres, the head about its neck; arrays in, arrays out."""
 
 from __future__ import annotations
 
@@ -98,6 +98,4 @@ def place_eyes(
 
 def pose(model: HeadModel, neutral: np.ndarray, motion: Motion) -> np.ndarray:
     """`pose_vertices` of a head of the model with neutral vertices (V,3)."""
-    return pose_vertices(
-        neutral, model.expression, motion, model.head_weight, model.joints(neutral), model.vertex_part
-    )
+    return pose_vertices(neutral, model.expression, motion, model.head_weight, model.joints(neutral), model.vertex_part)
