@@ -139,6 +139,8 @@ def _under_hair(
     mask *= 1 - head.regions["face"] * (inside < 0.002)
     covered = np.clip((inside - np.where(ears > 0.3, 0.0, 0.002)) / 0.006, 0, 1)
     limit = base - TUCK_CLEARANCE_M
+    if not shape.covered:
+        covered = covered * np.clip(1 - 2 * ears, 0, 1)  # a free ear keeps its shape
     pull = np.where(near & (distance > limit), covered * (limit - distance), 0.0)
     tuck = offset / np.maximum(distance, 1e-6)[:, None] * pull[:, None]
     return mask, tuck.astype(np.float32)

@@ -60,7 +60,14 @@ def enlarge(values: np.ndarray, rows: int, columns: int) -> np.ndarray:
 
 
 def blur(values: np.ndarray, sigma: float) -> np.ndarray:
-    """Gaussian blur of a map, sigma in cells, wrapping around; mirrored at the pole and the lower end."""
+    """Gaussian blur of a map, sigma in cells, wrapping around; mirrored at the pole and the lower end.
+
+    Wide blurs are made on a smaller map, which they cannot be told from.
+    """
+    shrink = 1 << max(0, int(np.log2(max(sigma / 3.0, 1.0))))
+    if shrink > 1 and min(values.shape[:2]) >= 16 * shrink:
+        small = cv2.resize(values, (values.shape[1] // shrink, values.shape[0] // shrink), interpolation=cv2.INTER_AREA)
+        return enlarge(blur(small, sigma / shrink), *values.shape[:2])
     pad = int(np.ceil(3.5 * sigma)) + 1
     pad = min(pad, values.shape[1])
     wrapped = np.concatenate([values[:, -pad:], values, values[:, :pad]], 1).astype(np.float32)

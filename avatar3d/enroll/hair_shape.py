@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.ndimage import map_coordinates
+from scipy.ndimage import map_coordinates, maximum_filter1d, minimum_filter1d
 from scipy.spatial import cKDTree
 
 from avatar3d.camera import Camera
 from avatar3d.enroll.crop import WorkPicture
-from avatar3d.enroll.hair_grid import Harmonic, blur, cell_centres, enlarge, mirrored, ray_directions
+from avatar3d.enroll.hair_grid import Harmonic, blur, cell_centres, enlarge, mirrored, ray_angles, ray_directions, sample
+from avatar3d.enroll.hair_strands import flow_step, grain, smear
 from avatar3d.enroll.segment import Segmentation
 from avatar3d.head.model import HeadModel
 
@@ -18,6 +19,8 @@ ROWS, COLUMNS = 72, 128  # about 5 mm a cell on the head; finer shapes are the o
 ROUNDS = 14  # of outline and region; the outline error falls under 1 % of its change by then
 DAMPING = 0.45  # share of a round's new region that is taken
 OUTLINE_BINS = 360
+SPUR_BINS, SPUR_PX = 17, 4.0  # outline bumps narrower than this many bins and higher than this many pixels are cut off
+RELIEF_SHARE, MAX_RELIEF_M = 0.06, 0.0013  # height of locks where the photo does not show them, over the thickness
 MIN_THICKNESS_M, MAX_THICKNESS_M = 0.0015, 0.070
 RIM_THICKNESS_M = 0.0018  # at the hairline, so that the base clears the skin's own facets
 START_SHORT_M, START_LONG_M = 0.004, 0.012
@@ -26,6 +29,8 @@ RIM_WIDTH = 0.22  # in cosine of the angle to the view: what lies within it form
 EARS_COVERED = 0.35  # share of an ear's points under hair from which on it counts as covered
 SCALP_NEIGHBOURS, SCALP_SPREAD_RAD = 8, 0.03
 NAPE_BELOW_EAR_M = 0.014
+PINNA_M = 0.004  # what stands off the scalp by this much beside it is the ear itself
+CROPPED_SPREAD = 1.7  # cropped hair is nowhere thicker than this times its median at the outline
 
 
 @dataclass(frozen=True)
@@ -128,12 +133,19 @@ class _Solver:
         hair = self._look(np.maximum(self.seg.hair_alpha, 0.6 * self.seg.hair_mask), rays) > 0.5
         last = hair.shape[1] - 1 - hair[:, ::-1].argmax(1)
         edge = np.where(hair.any(1), radius[last], 0.0)
+        # Spurs of backdrop are narrower than any tuft.
+        opened = minimum_filter1d(edge, SPUR_BINS, mode="wrap")
+        opened = maximum_filter1d(opened, SPUR_BINS, mode="wrap")
+        edge = np.where((edge > opened + SPUR_PX) & (opened > 0), opened, edge)
         beyond = self._look(self.seg.matte, centre + axis * (edge + 6.0)[:, None])
         return _Outline(centre, edge, (edge > 0) & (beyond < 0.6))
 
     def _measure_ears(self, vertices: np.ndarray, head: HeadModel) -> None:
         """Whether hair covers each ear, and how low the outline's hair reaches on each side."""
-        ears = vertices[head.regions["ears"] > 0.5]
+        skin = vertices[head.regions["ears"] > 0.5]
+        offset = skin - self.centre
+        standing = np.linalg.norm(offset, axis=1) - sample(self.scalp, *ray_angles(offset))
+        ears = skin[standing > PINNA_M] if (standing > PINNA_M).sum() > 20 else skin
         self.ear_low, self.ear_top = float(ears[:, 1].min()), float(ears[:, 1].max())
         self.ear_back, self.ear_front = float(ears[:, 2].min()), float(ears[:, 2].max())
         hidden, low = {}, {}
@@ -180,7 +192,8 @@ class _Solver:
         region = ((self.rays[..., 1] > -0.1) | (np.abs(self.azimuth) > 60)).astype(np.float64)
         thickness = np.full((ROWS, COLUMNS), START_LONG_M if self.covered else START_SHORT_M)
         tapered = thickness.copy()
-        window = 0.12 if abs(self.yaw) < 6 else 0.30
+        # Cropped hair is thin beside the face: a small misfit there would look at skin or backdrop.
+        window = 0.12 if self.covered and abs(self.yaw) < 6 else 0.30
         observed = np.clip((self.facing - window) / 0.2, 0, 1)
         mean = float(thickness.mean())
         error, both = np.zeros(0), np.ones((2, 0))
@@ -198,6 +211,10 @@ class _Solver:
             thickness, mean = self._match_outline(radius, reach, known, thickness, mean)
             if step < 2:
                 tapered = thickness
+        unseen = np.clip((-0.1 - self.facing) / 0.25, 0, 1)
+        lock = smear(grain(ROWS, COLUMNS, 0.016, 21), flow_step(np.zeros((ROWS, COLUMNS))), 3)
+        relief = np.clip(RELIEF_SHARE * (tapered - RIM_THICKNESS_M), 0, MAX_RELIEF_M)
+        tapered = tapered + unseen * relief * np.clip(lock, -2, 2)
         depth = float(self.camera.project(self.centre[None])[1][0])
         mean_px = float(error.mean()) if error.size else 0.0
         iou = float(both.min(0).sum() / both.max(0).sum()) if error.size else 0.0
@@ -240,6 +257,8 @@ class _Solver:
         weight = np.where(known[bins] & (rim > 0.1), rim, 0.0)
         strong = weight > 0.3
         if strong.any():
+            if not self.covered:
+                target = np.minimum(target, CROPPED_SPREAD * np.median(target[strong]) + RIM_THICKNESS_M)
             mean = float(np.average(target[strong], weights=weight[strong]))
         filled = self.harmonic.fill(target, 8 * weight + 1e-6, 0.016, mean, start=thickness)
         return np.clip(filled, MIN_THICKNESS_M, MAX_THICKNESS_M), mean
@@ -248,7 +267,7 @@ class _Solver:
         """Thickness that falls to the rim's: steeply at the outline, over some centimetres where the face is seen."""
         front = np.clip((self.facing - 0.15) / 0.3, 0, 1) if self.covered else np.ones_like(thickness)
         steep = np.sqrt(np.clip((blur(region, 1.75) - 0.42) / 0.5, 0, 1))
-        wide = np.clip((blur(region, 6.5 if self.covered else 4.5) - 0.42) / 0.55, 0, 1) ** 0.8
+        wide = np.clip((blur(region, 6.5) - 0.42) / 0.55, 0, 1) ** 0.8
         taper = steep * (1 - front) + np.minimum(steep, wide) * front
         return blur(RIM_THICKNESS_M + np.clip(thickness - RIM_THICKNESS_M, 0, None) * taper, 0.5).astype(np.float64)
 

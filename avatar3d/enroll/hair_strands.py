@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from avatar3d.enroll.hair_grid import MAX_COLATITUDE_RAD, cell_centres, ray_directions
+from avatar3d.enroll.hair_grid import MAX_COLATITUDE_RAD, blur, cell_centres, enlarge, ray_directions
 
 NOMINAL_RADIUS_M = 0.11  # of the hair's surface; sets how many texels a millimetre is
 MIN_SINE = 0.04  # texels at the pole are as narrow as this far from it
@@ -42,7 +42,7 @@ def grain(rows: int, columns: int, size_m: float, seed: int) -> np.ndarray:
 
 
 def smear(noise: np.ndarray, step: np.ndarray, doublings: int) -> np.ndarray:
-    """Mean of `noise` over 2**doublings steps along the flow, of unit variance.
+    """Mean of `noise` over 2**doublings steps along the flow, of unit variance everywhere.
 
     Line integral convolution (Cabral and Leedom 1993) by doubling: each pass averages two copies one path apart and
     joins the path to itself.
@@ -55,7 +55,10 @@ def smear(noise: np.ndarray, step: np.ndarray, doublings: int) -> np.ndarray:
         x, y = xs + path[..., 0], np.clip(ys + path[..., 1], 0, rows - 1)
         result = 0.5 * (result + cv2.remap(result, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_WRAP))
         path = path + cv2.remap(path, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_WRAP)
-    return (result - result.mean()) / max(float(result.std()), 1e-6)
+    # Where the flow stands still (the pole, the lower end) less is averaged away: level the variance.
+    small = cv2.resize(result * result, (columns // 8, rows // 8), interpolation=cv2.INTER_AREA)
+    variance = enlarge(blur(small, 4.0), rows, columns)
+    return result / np.sqrt(np.maximum(variance, 1e-8))
 
 
 def uniform(noise: np.ndarray) -> np.ndarray:

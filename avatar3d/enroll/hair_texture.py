@@ -24,7 +24,12 @@ COVER = np.array([1.0, 0.92, 0.80, 0.62, 0.42, 0.05], np.float32)  # share of ea
 BANDS_TEXELS = (0.9, 1.8, 3.6, 7.2, 14.4, 28.8)  # blurs between which the detail's bands lie; above the last is the base tone
 FINE_FACING, COARSE_FACING = (0.42, 0.70), (0.22, 0.46)  # cosine to the photo's camera over which a band comes from the photo
 TONE_OFFSET = 0.02  # linear; tones are log(albedo + offset), so that the noise of deep shadow does not pass for contrast
-MIN_STRAND_M, MAX_STRAND_M = 0.004, 0.045
+MIN_STRAND_M, MAX_STRAND_M = 0.003, 0.045
+STRAND_PER_COHERENCE_M = 0.16  # cropped curls measure 0.35 and long straight hair 0.6 on the scale of the structure tensor,
+NOISE_COHERENCE = 0.31  # where noise measures this
+HUE_TOLERANCE = 3.0  # robust deviations of hue that still are hair
+COARSE_SHARE = 0.65  # of the photo's coarse contrast is kept where it is made up: part of it is the cut and parting seen there
+WHORL_RAD, WHORL_REACH_RAD = 0.85, 0.55  # hair turns out of the meridians at the crown, and how far from it it still does
 
 
 @dataclass(frozen=True)
@@ -95,9 +100,36 @@ def _look_at_photo(
     alpha = np.where(facing > 0.12, cv2.remap(seg.hair_alpha, xs, ys, cv2.INTER_LINEAR), 0)
     coarse = enlarge(shape.coverage, *size)
     near = _ramp(facing, 0.25, 0.5)
-    coverage = coarse * (1 - near) + np.where(blur(shape.coverage, 2.0).max() > 0, alpha, 0) * near
+    coverage = _main_patch(coarse * (1 - near) + alpha * near)
     shade = enlarge(shade_of(normals, light, power), *size)
-    return _Seen(np.log(linear / shade + TONE_OFFSET), solid, facing, coverage.astype(np.float32))
+    tone = np.log(linear / shade + TONE_OFFSET)
+    return _Seen(tone, solid * _hair_hued(tone, solid * _ramp(facing, *FINE_FACING)), facing, coverage.astype(np.float32))
+
+
+def _main_patch(coverage: np.ndarray) -> np.ndarray:
+    """The coverage without patches cut off from the largest one, such as a far temple that looks past the face at hair."""
+    hair = (coverage > 0.4).astype(np.uint8)
+    double = np.concatenate([hair, hair], 1)  # so that a patch across the back is one
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(double)
+    if count <= 2:
+        return coverage
+    main = labels == 1 + int(stats[1:, cv2.CC_STAT_AREA].argmax())
+    columns = hair.shape[1]
+    main = main[:, :columns] | main[:, columns:]
+    main = cv2.dilate(main.astype(np.uint8), np.ones((9, 9), np.uint8)) > 0
+    return np.where(main, coverage, 0.0)
+
+
+def _hair_hued(tone: np.ndarray, sure: np.ndarray) -> np.ndarray:
+    """(H, W) in [0, 1]: low where the hue is far from the hair's, as where backdrop or skin shines through."""
+    core = sure > 0.5
+    if core.sum() < 500:
+        return np.ones(sure.shape, np.float32)
+    hue = cv2.GaussianBlur(np.stack([tone[..., 0] - tone[..., 1], tone[..., 1] - tone[..., 2]], -1), (0, 0), 2.0)
+    centre = np.median(hue[core], 0)
+    spread = 1.48 * np.median(np.abs(hue[core] - centre), 0) + 0.02
+    distance = (((hue - centre) / spread) ** 2).sum(-1)
+    return np.exp(-0.5 * np.clip(distance / HUE_TOLERANCE**2 - 1, 0, None)).astype(np.float32)
 
 
 def _flow(work: WorkPicture, seg: Segmentation, shape: HairShape, seen: _Seen) -> tuple[np.ndarray, float]:
@@ -132,11 +164,12 @@ def _flow(work: WorkPicture, seg: Segmentation, shape: HairShape, seen: _Seen) -
     core = cv2.erode(seg.hair_mask.astype(np.float32), np.ones((9, 9), np.uint8))
     trust = look_up(coherence, pixels) ** 2 * look_up(core, pixels) * _ramp(shape.facing, 0.35, 0.65) * (area > 0)
     harmonic = Harmonic(ROWS, COLUMNS)
-    cos2 = harmonic.fill(np.cos(2 * angle), trust, 0.006, 1.0)
-    sin2 = harmonic.fill(np.sin(2 * angle), trust, 0.006, 0.0)
+    whorl = WHORL_RAD * np.exp(-((colatitude / WHORL_REACH_RAD) ** 2))
+    cos2 = harmonic.fill(np.cos(2 * angle), trust, 0.006, np.cos(2 * whorl))
+    sin2 = harmonic.fill(np.sin(2 * angle), trust, 0.006, np.sin(2 * whorl))
     inner = core > 0.5
     mean_coherence = float(np.average(coherence[inner])) if inner.any() else 0.4
-    strand = float(np.clip(0.09 * (mean_coherence - 0.12), MIN_STRAND_M, MAX_STRAND_M))
+    strand = float(np.clip(STRAND_PER_COHERENCE_M * (mean_coherence - NOISE_COHERENCE), MIN_STRAND_M, MAX_STRAND_M))
     size = (COLOR_ROWS, COLOR_COLUMNS)
     return 0.5 * np.arctan2(enlarge(sin2, *size), enlarge(cos2, *size)), strand
 
@@ -146,8 +179,8 @@ class _Strands:
 
     def __init__(self, angle: np.ndarray, strand_m: float) -> None:
         rows, columns = angle.shape
-        wander = 0.05 * grain(rows, columns, 0.010, 11) + 0.10 * grain(rows, columns, 0.035, 12)
-        step = flow_step(angle + np.clip(wander, -0.4, 0.4))
+        wander = 0.06 * grain(rows, columns, 0.012, 11) + 0.16 * grain(rows, columns, 0.045, 12)
+        step = flow_step(angle + np.clip(wander, -0.5, 0.5))
         base = np.log2(strand_m / texel_m(rows))
 
         def field(size_m: float, longer: float, seed: int) -> np.ndarray:
@@ -195,9 +228,8 @@ def _paint(seen: _Seen, strands: _Strands, inside_m: np.ndarray) -> tuple[np.nda
     coarse_weight = seen.weight(COARSE_FACING)
     luma = seen.tone @ np.array([0.25, 0.6, 0.15], np.float32)
     photo_bands, photo_base = _bands(luma, coarse_weight)
-    base = _base_tone(seen.tone, coarse_weight, inside_m)
-
     sure = seen.weight(FINE_FACING)
+    base = _base_tone(seen.tone, coarse_weight, sure)
     detail = luma - photo_base
     if (sure > 0.5).sum() > 500:
         good = sure > 0.5
@@ -210,15 +242,18 @@ def _paint(seen: _Seen, strands: _Strands, inside_m: np.ndarray) -> tuple[np.nda
     noise_bands, _ = _bands(strands.mixed(), np.ones(size, np.float32))
     total = np.zeros(size, np.float32)
     spread = np.zeros(size, np.float32)
-    for band, noise in zip(photo_bands, noise_bands, strict=True):
-        deviation = _local_deviation(band, sure, good)
+    shares = np.interp(BANDS_TEXELS, (3.6, 14.4), (1.0, COARSE_SHARE))
+    for band, noise, kept in zip(photo_bands, noise_bands, shares, strict=True):
+        deviation = _local_deviation(band, sure, good) * kept
         total += noise / noise.std() * deviation
         spread += deviation**2
     spread = np.sqrt(spread)
     made = total
     if quantiles is not None:
+        # Neighbouring bands are correlated, in the photo as in the noise: match the sum's distribution, not its parts'.
         normal = np.quantile((total / spread)[::4, ::4], np.linspace(0.005, 0.995, 65))
-        made = np.interp(total / spread, normal, quantiles).astype(np.float32) * spread
+        joint = float(detail[good].std()) / float(np.sqrt(sum(np.square(band[good]).mean() for band in photo_bands)))
+        made = np.interp(total / spread, normal, quantiles).astype(np.float32) * spread * joint
     made_bands, made_base = _bands(made, np.ones(size, np.float32))
 
     result = np.zeros((*size, 3), np.float32)
@@ -251,25 +286,35 @@ def _local_deviation(band: np.ndarray, sure: np.ndarray, good: np.ndarray | None
     return np.sqrt(enlarge(local, *band.shape))
 
 
-def _base_tone(tone: np.ndarray, weight: np.ndarray, inside_m: np.ndarray) -> np.ndarray:
-    """(H, W, 3) log albedo without detail: the photo's where seen, else spread from it over a profile by colatitude."""
+def _base_tone(tone: np.ndarray, weight: np.ndarray, sure: np.ndarray) -> np.ndarray:
+    """(H, W, 3) tone without detail: the photo's where `weight`, else spread from it over a profile by colatitude.
+
+    `sure` picks what the profile is taken from: toward the outline the photo's hair is mixed with backdrop and rim light.
+    """
     size = tone.shape[:2]
-    grid_weight = cv2.resize(weight, (COLUMNS, ROWS), interpolation=cv2.INTER_AREA)
+
+    def small(values: np.ndarray) -> np.ndarray:
+        return cv2.resize(values, (COLUMNS, ROWS), interpolation=cv2.INTER_AREA)
+
+    grid_weight = small(weight)
+    value = small(tone * weight[..., None]) / np.maximum(grid_weight, 1e-3)[..., None]
+    anchor = small(sure) + 0.1 * grid_weight + 1e-9
+    mean = np.average(value.reshape(-1, 3), axis=0, weights=anchor.ravel())
+    deviation = np.sqrt(np.average((value.reshape(-1, 3) - mean) ** 2, axis=0, weights=anchor.ravel())) + 0.05
+    unusual = (((value - mean) / deviation) ** 2).mean(-1)
+    trust = grid_weight * np.exp(-0.5 * np.clip(unusual - 1, 0, None))
+    usable = np.where(grid_weight > 0.15, trust, 0)
+    other = mirrored(usable) * 0.25 * (grid_weight < 0.1)
+    total = usable + other
+    row_weight = (anchor * trust).sum(1)
     harmonic = Harmonic(ROWS, COLUMNS)
     result = np.empty_like(tone)
-    other_weight = mirrored(grid_weight) * 0.25 * (grid_weight < 0.1)
     for c in range(3):
-        value = cv2.resize(tone[..., c] * weight, (COLUMNS, ROWS), interpolation=cv2.INTER_AREA)
-        value = value / np.maximum(grid_weight, 1e-3)
-        mean = float(np.average(value, weights=grid_weight + 1e-9))
-        row_weight = grid_weight.sum(1)
-        profile = ((value * grid_weight).sum(1) + 2.0 * mean) / (row_weight + 2.0)
+        profile = ((value[..., c] * anchor * trust).sum(1) + 3.0 * mean[c]) / (row_weight + 3.0)
         profile = cv2.GaussianBlur(profile.astype(np.float32)[:, None], (0, 0), 2.5)
         prior = np.repeat(profile, COLUMNS, 1)
-        usable = np.where(grid_weight > 0.15, grid_weight, 0)
-        total = usable + other_weight
-        mixed = (usable * value + other_weight * mirrored(value)) / np.maximum(total, 1e-6)
-        filled = enlarge(harmonic.fill(mixed, total * 2.0, 0.006, prior), *size)
+        mixed = (usable * value[..., c] + other * mirrored(value[..., c])) / np.maximum(total, 1e-6)
+        filled = enlarge(harmonic.fill(mixed, total * 2.0, 0.008, prior), *size)
         photo = _weighted_blur(tone[..., c], weight, BANDS_TEXELS[-1])
         result[..., c] = filled * (1 - weight) + photo * weight
     return result

@@ -31,6 +31,7 @@ AXIS_LOWEST = -0.05  # below it is neck and clothes
 LIGHTNESS_SHARE = 0.35  # of lightness in the distance to the face's colour; chroma counts fully
 SKIN_DISTANCE = 2.5  # robust standard deviations from the face's median colour that still pass for skin
 BALD_SHARE = 0.75  # of the crown in skin colour: no hair
+SPUR_DISC_PX = 27.0
 MIN_HAIR_PX = 700  # smaller masks are specks
 
 
@@ -170,7 +171,7 @@ def _parse(
     probability, separation = _colour_rounds(lab, guide, inside, crown, skin, frame)
     mask = (probability > 0.5) & inside
     mask, matte = _cut_backdrop(lab, guide, rgb, mask, matte, depth, frame)
-    mask = _tidy(mask, crown & mask, skin, frame)
+    mask = _tidy(mask, crown & mask, skin, matte, frame)
     confidence = float(np.clip((separation - 2.0) / 16.0, 0.0, 1.0))
     if mask.sum() < MIN_HAIR_PX:
         return empty, matte, empty.astype(np.float32), 0.4, ["too little hair was seen to model it; no hair was made"]
@@ -250,7 +251,7 @@ def _cut_backdrop(
     return kept, np.minimum(matte, softened)
 
 
-def _tidy(mask: np.ndarray, crown: np.ndarray, skin: np.ndarray, frame: _Frame) -> np.ndarray:
+def _tidy(mask: np.ndarray, crown: np.ndarray, skin: np.ndarray, matte: np.ndarray, frame: _Frame) -> np.ndarray:
     """One blob that reaches the crown, without thin spurs beside the face, without holes."""
     unit = frame.unit
     count, labels = cv2.connectedComponents(mask.astype(np.uint8))
@@ -263,6 +264,10 @@ def _tidy(mask: np.ndarray, crown: np.ndarray, skin: np.ndarray, frame: _Frame) 
     wide = cv2.morphologyEx(keep.astype(np.uint8), cv2.MORPH_OPEN, _disc(15 * unit))
     wide = cv2.dilate(wide, _disc(5 * unit)) > 0
     keep &= wide | (frame.height >= 0.75)
+    # Backdrop caught at the outline makes spurs narrower than any tuft.
+    person = (matte > 0.5) | frame.face
+    head = cv2.morphologyEx(person.astype(np.uint8), cv2.MORPH_OPEN, _disc(SPUR_DISC_PX * unit))
+    keep &= cv2.dilate(head, _disc(5 * unit)) > 0
     keep = _level_far_side(keep, frame)
     keep = cv2.morphologyEx(keep.astype(np.uint8), cv2.MORPH_CLOSE, _disc(7 * unit))
     outlines, _ = cv2.findContours(keep, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
