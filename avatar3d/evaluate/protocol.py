@@ -1,8 +1,9 @@
 """The evaluation: which views and expressions are drawn, which controls beside them, what is counted, when it is ranked right.
 
 Colours are compared where the head has one depth: blended layers (outer hair, lashes) show several depths in one pixel, so
-they have no exact correspondence; those pixels are found by drawing the avatar without the blended layers, and are reported
-apart (`blended`). "View term off" means without the field and without gloss; both are meant to differ between the eyes.
+they have no exact correspondence. Those pixels are found by drawing the avatar without the blended layers, and are reported
+apart: as shown (`blended`), and with the layers taken off (`below_blended`). "View term off" means without the field and
+without gloss; both are meant to differ between the eyes.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ if TYPE_CHECKING:
     from avatar3d.render import Renderer
 
 LOOK_AT = (0.0, -0.02, -0.06)  # metres, head frame: the middle of a head with hair
+PICTURE_GREY = 0.5  # sRGB, behind the page's pictures
 SAME_COLOR = 0.5 / 255  # a blended layer that changes a pixel by less changes no 8-bit picture
 # (yaw in degrees, expression): the range one photo supports and a little beyond, then faces that move.
 DEFAULT_KEYS: tuple[tuple[float, dict[str, float]], ...] = (
     (-40.0, {}),
-    (-15.0, {"mouthSmileLeft": 0.8, "mouthSmileRight": 0.8, "cheekSquintLeft": 0.5, "cheekSquintRight": 0.5}),
+    (-20.0, {"mouthSmileLeft": 0.8, "mouthSmileRight": 0.8, "cheekSquintLeft": 0.5, "cheekSquintRight": 0.5}),
     (0.0, {}),
-    (0.0, {"jawOpen": 0.6, "browInnerUp": 0.6}),
+    (10.0, {"jawOpen": 0.6, "browInnerUp": 0.6}),
     (20.0, {"eyeBlinkLeft": 1.0, "eyeBlinkRight": 1.0, "mouthPucker": 0.6}),
     (40.0, {}),
 )
@@ -134,6 +136,7 @@ def measure(
     pooled = {kind: summarise([key.samples[kind] for key in keys]) for kind in kinds}
     stereo: dict[str, object] = dict(pooled.pop("avatar"))
     stereo["blended"] = pooled.pop("blended")
+    stereo["below_blended"] = pooled.pop("below_blended")
     control_figures = {kind: pooled[kind] for kind in ("billboard", "per_eye_generator", "wrong_ipd", "mesh")}
     ranking = rank(stereo, control_figures)
     progress(0.92, "turntable")
@@ -225,6 +228,7 @@ def _measure_key(
     pairs = {
         "avatar": ((matte_left, matte_right), (full_left, full_right), links, opaque),
         "blended": ((matte_left, matte_right), (full_left, full_right), links, blended),
+        "below_blended": ((base_left, base_right), (base_left, base_right), links, blended),
         "billboard": (
             tuple(controls.billboard(matte_center, eye, card_m) for eye in (left, right)),
             tuple(controls.billboard(full_center, eye, card_m) for eye in (left, right)),
@@ -246,7 +250,7 @@ def _measure_key(
     for kind, (plain, shown, pair_links, mask) in pairs.items():
         samples[kind], heat[kind] = _sample(plain, shown, pair_links, mask, kind in ("avatar", "mesh"))
         summary[kind] = summarise([samples[kind]])
-        pictures[kind] = (shown[0].at_centres(shown[0].color), shown[1].at_centres(shown[1].color))
+        pictures[kind] = (_over_grey(shown[0]), _over_grey(shown[1]))
     return KeyResult(yaw_deg, expression, samples, summary, pictures, heat)
 
 
@@ -292,6 +296,12 @@ def eye_view(camera: Camera, frame: Frame, factor: int) -> EyeView:
 
 
 _SRGB_TABLE = linear_to_srgb(np.arange(1 << 16) / ((1 << 16) - 1))
+
+
+def _over_grey(view: EyeView) -> np.ndarray:
+    """(H, W, 3) f32 sRGB picture of the judged grid over grey, for looking at."""
+    alpha = view.at_centres(view.alpha)[..., None]
+    return view.at_centres(view.color) + (1 - alpha) * PICTURE_GREY
 
 
 def _turntable(

@@ -37,7 +37,6 @@ FIGURE_NAMES = {
 }
 KIND_NAMES = {
     "avatar": "avatar",
-    "blended": "avatar, blended layers",
     "billboard": "billboard",
     "per_eye_generator": "per-eye generator",
     "wrong_ipd": "wrong IPD (1.5 ×)",
@@ -144,7 +143,7 @@ def heat_picture(heat: np.ndarray) -> np.ndarray:
 def _save_pictures(result: Evaluation, folder: Path) -> None:
     for index, key in enumerate(result.keys):
         for kind, (left, right) in key.pictures.items():
-            if kind == "blended":
+            if kind not in result.controls and kind != "avatar":
                 continue
             name = f"{index}_{kind}"
             media.save_picture(folder / f"{name}_pair.jpg", media.side_by_side(to_u8(left), to_u8(right)))
@@ -250,7 +249,9 @@ def _plot(result: Evaluation, figure: str) -> str:
         axes.tick_params(colors=ink, which="both")
         for spine in axes.spines.values():
             spine.set_color(ink)
-        axes.legend(fontsize=8, framealpha=0, labelcolor=ink)
+        axes.legend(
+            fontsize=8, framealpha=0, labelcolor=ink, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2)
+        )
         stream = io.StringIO()
         fig.savefig(stream, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
         pyplot.close(fig)

@@ -1,0 +1,222 @@
+"""What works on this machine and how to mend what does not; each check stands alone and none of them raises."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from avatar3d.errors import Avatar3dError
+
+MIN_PYTHON = (3, 11)
+MIN_GL = 330  # the shaders are GLSL 3.30 and up
+PROBE_TIMEOUT_S = 5.0  # of another program that only prints its version
+_GL_FIX = "sudo apt install libegl1 libgl1-mesa-dri (Debian, Ubuntu), or install the driver of your graphics card"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the doctor: ok is False only for what a core job needs; `fix` is empty where there is nothing to mend."""
+
+    name: str
+    ok: bool
+    found: str
+    fix: str = ""
+
+
+def run_checks() -> list[Check]:
+    """Look at everything; takes two or three seconds, most of it torch's import and the GL context."""
+    checks: list[Check] = []
+    for probe in _PROBES:
+        try:
+            checks += probe()
+        except Avatar3dError as error:
+            checks.append(Check(_probe_name(probe), False, str(error), "reinstall avatar3d"))
+        except Exception as error:  # a broken native library may raise anything, and the doctor has to go on
+            found = f"the check itself failed: {type(error).__name__}: {error}"
+            checks.append(Check(_probe_name(probe), False, found, "pip install --force-reinstall 'avatar3d[all]'"))
+    return checks
+
+
+def all_well(checks: list[Check]) -> bool:
+    """Whether nothing that a core job needs is missing."""
+    return all(check.ok for check in checks)
+
+
+def _probe_name(probe: Callable[[], list[Check]]) -> str:
+    return probe.__name__.strip("_").replace("_", " ")
+
+
+def _python() -> list[Check]:
+    version = platform.python_version()
+    ok = sys.version_info >= MIN_PYTHON
+    wanted = ".".join(map(str, MIN_PYTHON))
+    return [Check("python", ok, f"{version} at {sys.executable}", "" if ok else f"install Python {wanted} or newer")]
+
+
+def _packages() -> list[Check]:
+    return [
+        _package("numpy", "numpy", "pip install numpy", needed=True),
+        _package("pillow", "PIL", "pip install pillow", needed=True, distribution="pillow"),
+        _package("scipy", "scipy", "pip install 'avatar3d[train]'", needed=True),
+        _package("opencv", "cv2", "pip install 'avatar3d[train]'", needed=True, distribution="opencv-python-headless"),
+        _package("numba", "numba", "pip install 'avatar3d[train]'", needed=True),
+        _package("litert", "ai_edge_litert", "pip install 'avatar3d[train]'", needed=True, distribution="ai-edge-litert"),
+        _package("matplotlib", "matplotlib", "pip install 'avatar3d[eval]'", needed=True),
+    ]
+
+
+def _package(name: str, module: str, fix: str, needed: bool, distribution: str | None = None) -> Check:
+    """Presence and version of a package, without importing it."""
+    if importlib.util.find_spec(module) is None:
+        return Check(name, not needed, "not installed" if needed else "not installed (optional)", fix)
+    try:
+        version = importlib.metadata.version(distribution or module)
+    except importlib.metadata.PackageNotFoundError:
+        version = "installed, version unknown"
+    return Check(name, True, version)
+
+
+def _torch() -> list[Check]:
+    if importlib.util.find_spec("torch") is None:
+        fix = "pip install torch --index-url https://download.pytorch.org/whl/cpu, then pip install 'avatar3d[train]'"
+        return [Check("torch", False, "not installed; enrolment and the reference renderer need it", fix)]
+    import torch
+
+    if torch.cuda.is_available():
+        return [Check("torch", True, f"{torch.__version__}, CUDA on {torch.cuda.get_device_name(0)}")]
+    return [Check("torch", True, f"{torch.__version__}, CPU with {torch.get_num_threads()} threads")]
+
+
+def _opengl() -> list[Check]:
+    if importlib.util.find_spec("moderngl") is None:
+        return [Check("opengl", False, "moderngl is not installed", "pip install moderngl")]
+    import moderngl
+
+    try:
+        context = moderngl.create_standalone_context(backend="egl")
+    except Exception as error:  # moderngl raises bare Exception for every failure of the driver
+        return [Check("opengl", False, f"no OpenGL through EGL: {error}", _GL_FIX)]
+    try:
+        found = f"{context.info['GL_RENDERER']}, OpenGL {context.info['GL_VERSION']}"
+        ok = context.version_code >= MIN_GL
+    finally:
+        context.release()
+    return [Check("opengl", ok, found, "" if ok else _GL_FIX)]
+
+
+def _model_files() -> list[Check]:
+    from avatar3d import models
+
+    checks = []
+    for status in models.list_models():
+        needed = status.entry.group == "needed"
+        if status.ok:
+            status = models.verify([status.entry.name])[0]
+        name = f"model {status.entry.name}"
+        if status.ok:
+            checks.append(Check(name, True, f"verified at {status.path}"))
+        else:
+            found = f"{status.problem}: {status.path}" + ("" if needed else " (optional, for measurements)")
+            checks.append(Check(name, not needed, found, f"avatar3d models pull {status.entry.name}"))
+    return checks
+
+
+def _ffmpeg() -> list[Check]:
+    fix = "pip install imageio-ffmpeg"
+    if importlib.util.find_spec("imageio_ffmpeg") is None:
+        return [Check("ffmpeg", False, "imageio-ffmpeg is not installed; films cannot be written as MP4", fix)]
+    import imageio_ffmpeg
+
+    try:
+        executable = imageio_ffmpeg.get_ffmpeg_exe()
+    except RuntimeError as error:
+        return [Check("ffmpeg", False, str(error), fix + ", or set IMAGEIO_FFMPEG_EXE")]
+    version = _first_line([executable, "-version"])
+    return [Check("ffmpeg", version is not None, version or f"{executable} does not run", "" if version else fix)]
+
+
+def _programs() -> list[Check]:
+    checks = []
+    for name, candidates, fix, use in (
+        ("node", ("node", "nodejs"), "sudo apt install nodejs", "builds the browser viewer"),
+        ("chromium", ("chromium", "chromium-browser", "google-chrome"), "sudo apt install chromium", "tests WebXR pages"),
+    ):
+        executable = next(filter(None, map(shutil.which, candidates)), None)
+        if executable is None:
+            checks.append(Check(name, True, f"not found (optional; {use})", fix))
+        else:
+            checks.append(Check(name, True, executable))
+    return checks
+
+
+def _openxr() -> list[Check]:
+    manifest = _openxr_manifest()
+    if manifest is None:
+        found = "no active OpenXR runtime (optional; a headset needs one)"
+        fix = "start SteamVR, Monado or your headset's software and make it the OpenXR runtime, or set XR_RUNTIME_JSON"
+        checks = [Check("openxr runtime", True, found, fix)]
+    else:
+        checks = [_openxr_check(manifest)]
+    checks.append(_package("pyopenxr", "xr", "pip install 'avatar3d[xr]'", needed=False, distribution="pyopenxr"))
+    return checks
+
+
+def _openxr_manifest() -> Path | None:
+    """The active runtime's manifest, searched as the OpenXR loader does on Linux (loader specification, "Active Runtime")."""
+    named = os.environ.get("XR_RUNTIME_JSON")
+    if named:
+        return Path(named)
+    config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    folders = [config, *(os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"), "/usr/local/etc", "/etc"]
+    for folder in folders:
+        candidate = Path(folder).expanduser() / "openxr" / "1" / "active_runtime.json"
+        if candidate.exists():
+            return candidate
+    return None
+
+
+def _openxr_check(manifest: Path) -> Check:
+    fix = f"mend or remove {manifest}, or set XR_RUNTIME_JSON to another runtime's manifest"
+    try:
+        runtime = json.loads(manifest.read_text(encoding="utf-8"))["runtime"]
+        library = Path(runtime["library_path"])
+        name = runtime.get("name", library.name)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return Check("openxr runtime", True, f"{manifest} cannot be used ({type(error).__name__}: {error}) (optional)", fix)
+    # A bare name is looked up by the system's linker, a relative path from the manifest's folder.
+    if len(library.parts) > 1 and not (manifest.parent / library).exists():
+        return Check("openxr runtime", True, f"{manifest} names {library}, which does not exist (optional)", fix)
+    return Check("openxr runtime", True, f"{name} by {manifest}")
+
+
+def _optional_packages() -> list[Check]:
+    return [
+        _package("pillow-heif", "pillow_heif", "pip install 'avatar3d[heic]'", needed=False, distribution="pillow-heif"),
+        _package("nerfstudio", "nerfstudio", "pip install nerfstudio, in an environment of its own", needed=False),
+        _package("pytorch3d", "pytorch3d", "see pytorch3d's installation page; nothing here needs it", needed=False),
+        _package(
+            "tiny-cuda-nn", "tinycudann", "build it from github.com/NVlabs/tiny-cuda-nn on a machine with CUDA", needed=False
+        ),
+        _package("face-alignment", "face_alignment", "pip install face-alignment", needed=False, distribution="face-alignment"),
+    ]
+
+
+def _first_line(command: list[str]) -> str | None:
+    """First line a program prints, or None where it does not run."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip().splitlines()[0] if done.stdout.strip() else None
+
+
+_PROBES = (_python, _packages, _torch, _opengl, _model_files, _ffmpeg, _programs, _openxr, _optional_packages)

@@ -1,0 +1,100 @@
+"""The doctor: it names what is there, never raises, and blames only what a core job needs."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import pytest
+
+from avatar3d import doctor, models
+
+
+def _named(checks):
+    return {check.name: check for check in checks}
+
+
+@pytest.fixture(scope="module")
+def checks():
+    return doctor.run_checks()
+
+
+def test_every_check_is_named_once_and_every_failure_says_how_to_mend_it(checks):
+    assert len(_named(checks)) == len(checks)
+    assert all(check.found for check in checks)
+    assert all(check.fix for check in checks if not check.ok)
+
+
+def test_it_finds_the_python_and_numpy_that_run_it(checks):
+    import platform
+
+    import numpy
+
+    named = _named(checks)
+    assert named["python"].ok and platform.python_version() in named["python"].found
+    assert named["numpy"].found == numpy.__version__
+
+
+def test_opengl_names_its_renderer_or_what_to_install(checks):
+    check = _named(checks)["opengl"]
+    assert ("OpenGL" in check.found) if check.ok else ("libegl1" in check.fix or "moderngl" in check.fix)
+
+
+def test_a_missing_model_is_blamed_only_where_enrolment_needs_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
+    named = _named(doctor._model_files())
+    needed = named["model face_landmarker.task"]
+    assert not needed.ok and needed.fix == "avatar3d models pull face_landmarker.task"
+    assert named["model dlib_face_recognition_resnet_model_v1.dat"].ok
+
+
+def test_a_damaged_model_is_told_from_a_good_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
+    target = models.cached_path("selfie_segmentation.tflite")
+    target.parent.mkdir(parents=True)
+    target.write_bytes(b"\0" * models.entry("selfie_segmentation.tflite").bytes)
+    check = _named(doctor._model_files())["model selfie_segmentation.tflite"]
+    assert not check.ok and "SHA-256" in check.found
+
+
+def test_optional_back_ends_never_make_it_fail(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    optional = doctor._optional_packages() + doctor._programs() + doctor._openxr()
+    assert all(check.ok for check in optional)
+    assert all("optional" in check.found for check in doctor._optional_packages())
+    assert not any(check.ok for check in doctor._torch() + doctor._opengl() + doctor._ffmpeg() + doctor._packages())
+
+
+def test_a_check_that_breaks_is_reported_and_the_others_go_on(monkeypatch):
+    def _broken_driver():
+        raise OSError("symbol not found")
+
+    monkeypatch.setattr(doctor, "_PROBES", (_broken_driver, doctor._python))
+    first, second = doctor.run_checks()
+    assert not first.ok and "symbol not found" in first.found and first.fix
+    assert second.name == "python" and second.ok
+    assert not doctor.all_well([first, second])
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (json.dumps({"runtime": {"name": "Monado", "library_path": "libopenxr_monado.so"}}), "Monado by"),
+        (json.dumps({"runtime": {"library_path": "../lib/none.so"}}), "does not exist"),
+        ("{", "cannot be used"),
+        ("[]", "cannot be used"),
+    ],
+)
+def test_the_openxr_runtime_is_read_from_its_manifest(tmp_path, monkeypatch, content, found):
+    manifest = tmp_path / "active_runtime.json"
+    manifest.write_text(content)
+    monkeypatch.setenv("XR_RUNTIME_JSON", str(manifest))
+    check = doctor._openxr()[0]
+    assert found in check.found and check.ok
+
+
+def test_without_a_runtime_it_says_so(tmp_path, monkeypatch):
+    monkeypatch.delenv("XR_RUNTIME_JSON", raising=False)
+    monkeypatch.setattr(doctor, "_openxr_manifest", lambda: None)
+    check = doctor._openxr()[0]
+    assert "no active OpenXR runtime" in check.found and check.ok and check.fix
