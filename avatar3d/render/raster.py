@@ -35,8 +35,11 @@ class Raster:
 
 
 @njit(cache=True)
-def _scan(snapped, inverse_depth, faces, two_sided, limit, far, pixel, face, barycentric, depth, front):  # type: ignore[no-untyped-def]
-    """Count the fragments nearer than `limit` (H, W); write them too where the output arrays have room for them."""
+def _scan(snapped, exact, inverse_depth, faces, two_sided, limit, far, pixel, face, barycentric, depth, front):  # type: ignore[no-untyped-def]
+    """Count the fragments nearer than `limit` (H, W); write them too where the output arrays have room for them.
+
+    Snapped positions say which pixels are covered, exact ones what is seen at their centres.
+    """
     height, width = limit.shape
     count, capacity = 0, len(pixel)
     half = SUBPIXEL // 2
@@ -52,8 +55,13 @@ def _scan(snapped, inverse_depth, faces, two_sided, limit, far, pixel, face, bar
         if area == 0 or not (is_front or two_sided[index]):
             continue
         if is_front:
+            b, c = c, b
             bx, by, cx, cy, wb, wc = cx, cy, bx, by, wc, wb
-            area = -area
+        ua, va, ub, vb, uc, vc = exact[a, 0], exact[a, 1], exact[b, 0], exact[b, 1], exact[c, 0], exact[c, 1]
+        exact_area = (ub - ua) * (vc - va) - (vb - va) * (uc - ua)
+        if exact_area <= 0.0:  # snapping turned a sliver over; only the snapped one covers what its neighbours leave
+            ua, va, ub, vb, uc, vc = ax / SUBPIXEL, ay / SUBPIXEL, bx / SUBPIXEL, by / SUBPIXEL, cx / SUBPIXEL, cy / SUBPIXEL
+            exact_area = abs(area) / (SUBPIXEL * SUBPIXEL)
         first_column = max((min(ax, bx, cx) - half + SUBPIXEL - 1) // SUBPIXEL, 0)
         last_column = min((max(ax, bx, cx) - half) // SUBPIXEL, width - 1)
         first_row = max((min(ay, by, cy) - half + SUBPIXEL - 1) // SUBPIXEL, 0)
@@ -71,9 +79,14 @@ def _scan(snapped, inverse_depth, faces, two_sided, limit, far, pixel, face, bar
                 ec = (bx - ax) * (y - ay) - (by - ay) * (x - ax)
                 if ea < bias_a or eb < bias_b or ec < bias_c:
                     continue
-                pa, pb, pc = ea * wa, eb * wb, ec * wc
+                u, v = column + 0.5, row + 0.5
+                pb = ((ua - uc) * (v - vc) - (va - vc) * (u - uc)) / exact_area
+                pc = ((ub - ua) * (v - va) - (vb - va) * (u - ua)) / exact_area
+                pa, pb, pc = (1.0 - pb - pc) * wa, pb * wb, pc * wc
                 total = pa + pb + pc
-                z = area / total
+                if total <= 0.0:
+                    continue
+                z = 1.0 / total
                 if z >= limit[row, column] or z > far:
                     continue
                 if count < capacity:
@@ -114,7 +127,7 @@ def rasterise(
         )
 
     faces = np.ascontiguousarray(faces, np.int64)
-    arguments = (snapped, inverse_depth, faces, np.ascontiguousarray(two_sided), limit, float(camera.far_m))
+    arguments = (snapped, pixels, inverse_depth, faces, np.ascontiguousarray(two_sided), limit, float(camera.far_m))
     # One picture's worth of room is enough for most meshes; a second scan writes what did not fit.
     arrays = outputs(camera.width * camera.height)
     count = _scan(*arguments, *arrays)

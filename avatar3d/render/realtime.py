@@ -388,9 +388,8 @@ class RealtimeRenderer:
         options = options or RenderOptions()
         areas = viewports or [(0, 0, *framebuffer.size) for framebuffer in framebuffers]
         if not len(cameras) == len(framebuffers) == len(areas):
-            raise InputError(
-                f"{len(cameras)} cameras, {len(framebuffers)} framebuffers and {len(areas)} viewports differ in number"
-            )
+            counts = f"{len(cameras)} cameras, {len(framebuffers)} framebuffers and {len(areas)} viewports"
+            raise InputError(f"{counts} were given; expected as many of each")
         with self._current():
             loaded, passes = self._ready(avatar, options.form)
             scene = build_scene(avatar, motion, loaded.layout)

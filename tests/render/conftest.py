@@ -1,0 +1,67 @@
+"""Fixtures of the renderer tests: one avatar, both renderers, some views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from avatar3d.avatar import Avatar
+from avatar3d.camera import Camera, stereo_pair
+from avatar3d.errors import WorkError
+from avatar3d.motion.code import MotionCode
+from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.reference import ReferenceRenderer
+from tests.make_avatar import synthetic_avatar
+
+
+@pytest.fixture(scope="session")
+def avatar() -> Avatar:
+    return synthetic_avatar()
+
+
+@pytest.fixture(scope="session")
+def reference() -> ReferenceRenderer:
+    return ReferenceRenderer()
+
+
+@pytest.fixture(scope="session")
+def realtime() -> Iterator[RealtimeRenderer]:
+    renderer = RealtimeRenderer()
+    try:
+        _ = renderer.context
+    except WorkError as error:
+        pytest.skip(str(error))
+    yield renderer
+    renderer.close()
+
+
+@pytest.fixture(scope="session")
+def moved() -> MotionCode:
+    """Expression, gaze and pose all away from neutral."""
+    code = MotionCode.from_expression({"jawOpen": 0.6, "mouthSmileLeft": 0.8, "mouthSmileRight": 0.7, "eyeLookUpLeft": 0.4})
+    return replace(
+        code,
+        rotation=np.array([0.1, 0.15, 0.05, 0.98]),
+        translation=np.array([0.01, 0.02, -0.01]),
+        gaze=np.array([[0.2, 0.1], [0.15, 0.1]]),
+    )
+
+
+def view(yaw_rad: float, pitch_rad: float = 0.0, width: int = 192, height: int = 192) -> Camera:
+    """A camera that holds the whole synthetic avatar."""
+    return Camera.orbit(yaw_rad, pitch_rad, width=width, height=height, view_height_m=0.42, target=(0.0, -0.06, -0.08))
+
+
+def six_views() -> list[Camera]:
+    """Front, both sides, back, above, and an eye camera of a headset (asymmetric frustum)."""
+    return [
+        view(0.0),
+        view(0.7, 0.3),
+        view(-1.5, -0.3, 230, 170),
+        view(3.0, 0.2),
+        view(0.2, 1.2, 151, 143),
+        stereo_pair(view(0.1), inward_tangent=0.12)[1],
+    ]
