@@ -28,7 +28,7 @@ ROUNDS = 10  # of linearisation; the residual is still from the 7th on
 SWEEPS = 60  # of coordinate descent in a round; each costs a few tenths of a millisecond
 EXPRESSION_SIGMA = 0.5  # of a weight about the blendshape network's answer, against residuals in mm
 DEPTH_WEIGHT = 0.35  # of the network's z against its x and y: a guess, but it stops sloping skulls
-DEPTH_SCALE = 0.92  # the network's z in its own pixels over true depth, measured against the 3D scan
+DEPTH_SCALE = 1.03  # the network's z in its own pixels over true depth, measured against a real scan (tools/measure_fit.py)
 OUTLINE_WEIGHT = 0.3  # outline points slide on the silhouette
 ROBUST_MM = 1.6  # residual at which a point's weight starts to fall (pseudo-Huber)
 # Identity alone must have a closed, unsmiling mouth, or the photo's expression leaks into it.

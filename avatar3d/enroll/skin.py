@@ -113,7 +113,10 @@ def build_skin(
     other_low = texels.from_nodes @ base[graph.mirror]
     borrowed = (np.clip(1.5 * other_trust, 0, 1) * (1 - trust))[:, None]
     open_share = texels.from_nodes @ graph.blurred(graph.spread @ openness(view.fit.neutral_vertices, head), 1)
-    hollow = np.clip((OPEN_FULL - open_share) / (OPEN_FULL - OPEN_NONE), 0, 1)[:, None]
+    hollow = np.clip((OPEN_FULL - open_share) / (OPEN_FULL - OPEN_NONE), 0, 1)
+    # Lids and lips lie folded in the neutral head; when they unfold they are plain skin.
+    folded = np.maximum.reduce([head.regions[name] for name in ("eyelids", "eye_contour", "lips", "inner_mouth")])
+    hollow = (hollow * (1 - np.clip(1.5 * (texels.from_nodes @ (graph.spread @ folded)), 0, 1)))[:, None]
     texture = low * (HOLLOW_TINT ** hollow) ** (1 / GAMMA)
     texture = texture + trust[:, None] * (detail - texture) + borrowed * (other - other_low)
 
