@@ -201,10 +201,10 @@ def eyeball(centre: np.ndarray, radius: float, controls: np.ndarray, columns: in
 
 
 # Crown widths and heights in metres from the midline outwards (Wheeler's dental anatomy, rounded).
-UPPER_WIDTHS = np.array([8.4, 6.6, 7.5, 7.0, 6.8, 9.6]) * 1e-3
-UPPER_HEIGHTS = np.array([9.8, 8.6, 9.6, 8.2, 7.4, 7.0]) * 1e-3
-LOWER_WIDTHS = np.array([5.3, 5.8, 6.7, 6.9, 7.0, 10.0]) * 1e-3
-LOWER_HEIGHTS = np.array([8.2, 8.4, 9.2, 8.2, 7.6, 7.0]) * 1e-3
+UPPER_WIDTHS = np.array([8.4, 6.6, 7.5, 7.0, 6.8]) * 1e-3
+UPPER_HEIGHTS = np.array([9.8, 8.6, 9.6, 8.2, 7.4]) * 1e-3
+LOWER_WIDTHS = np.array([5.3, 5.8, 6.7, 6.9, 7.0]) * 1e-3
+LOWER_HEIGHTS = np.array([8.2, 8.4, 9.2, 8.2, 7.6]) * 1e-3
 TOOTH_DEPTH_M = 0.0052
 TOOTH_AROUND, TOOTH_ALONG = 8, 5
 
@@ -285,7 +285,7 @@ def teeth_row(
     outward *= np.sign(outward[:, 2:] + 1e-9)
     neck_height = np.interp(s, centres[used], heights[used])
     scallop = 0.0009 * np.cos(2 * np.pi * np.interp(s, np.r_[0, np.cumsum(widths[used])], np.arange(used.sum() + 1.0)))
-    profile = [(-0.55, 0.95), (-0.62, 0.80), (0.0, 0.70), (0.60, 0.80), (0.78, 1.02), (0.80, 1.35), (0.70, 1.75)]
+    profile = [(-0.55, 0.95), (-0.62, 0.80), (0.0, 0.70), (0.60, 0.80), (0.78, 1.02), (0.74, 1.25), (0.50, 1.45)]
     band = []
     for d, k in profile:
         height = neck_height * k - (scallop if k < 0.9 else 0.0)
@@ -762,7 +762,7 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
         strip = template[rows[row]]
         edge = template[rows["upper"]][:, 1].min() + (0.0016 if row == "upper" else 0.0029)
         front = template[rows["upper"]][:, 2].max() - (0.0035 if row == "upper" else 0.0068)
-        half_width = np.abs(strip[:, 0]).max() * (0.93 if row == "upper" else 0.88)
+        half_width = np.abs(strip[:, 0]).max() * (0.89 if row == "upper" else 0.88)
         for kind, piece in zip(
             ("crowns", "gum"),
             teeth_row(row == "upper", edge, front, half_width, 0.040, teeth_control[row], teeth_frame[row], columns),
