@@ -17,8 +17,13 @@ RENDERER_NAMES = ("realtime", "reference")
 class Renderer(Protocol):
     """Draws an avatar at a motion code for some cameras; `close` frees what it holds."""
 
-    name: str
-    info: dict[str, str]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def info(self) -> dict[str, str]:
+        """vendor, renderer, version: what draws."""
+        ...
 
     def render(
         self, avatar: Avatar, motion: MotionCode, cameras: Sequence[Camera], options: RenderOptions | None = None

@@ -24,18 +24,22 @@ class RenderOptions:
 
     form: "live" evaluates the field for each pixel, "baked" takes it from textures, "mesh" leaves it out; an avatar without
     the asked form is drawn as "mesh". supersample: samples per pixel along each axis, box-filtered in linear premultiplied
-    colour. hair: draw the hair levels. Raises InputError on an unknown form or a supersample outside 1..8.
+    colour. hair: draw the hair. hair_levels: at most so many of its levels, spread evenly from the base outward; None for all.
+    Raises InputError on an unknown form, a supersample outside 1..8 or less than one hair level.
     """
 
     form: Form = "baked"
     supersample: int = 1
     hair: bool = True
+    hair_levels: int | None = None
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise InputError(f"unknown form {self.form!r}; expected one of {', '.join(FORMS)}")
         if not 1 <= self.supersample <= MAX_SUPERSAMPLE:
             raise InputError(f"supersample {self.supersample} is outside 1..{MAX_SUPERSAMPLE}")
+        if self.hair_levels is not None and self.hair_levels < 1:
+            raise InputError(f"{self.hair_levels} hair levels cannot be drawn; expected at least 1, or hair switched off")
 
 
 @dataclass(frozen=True)

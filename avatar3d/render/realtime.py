@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from avatar3d.render.scene import (
     Layout,
     Scene,
     build_scene,
+    drawn_levels,
     layout_of,
 )
 from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, first_bias, table_shift
@@ -52,7 +53,9 @@ def create_context() -> Any:
     except ImportError as error:
         raise WorkError("the realtime renderer needs moderngl; install it with pip install moderngl") from error
     # The versioned names exist without development packages.
-    settings = {"backend": "egl", "libgl": "libGL.so.1", "libegl": "libEGL.so.1"} if sys.platform == "linux" else {}
+    settings: dict[str, Any] = (
+        {"backend": "egl", "libgl": "libGL.so.1", "libegl": "libEGL.so.1"} if sys.platform == "linux" else {}
+    )
     try:
         return moderngl.create_context(standalone=True, require=330, **settings)
     except Exception as error:
@@ -61,17 +64,16 @@ def create_context() -> Any:
 
 @dataclass
 class _Pass:
-    """A linked program with its vertex array and the uniforms that change."""
+    """A linked program with its vertex array and the uniforms it uses."""
 
-    program: Any
     vertex_array: Any
+    uniforms: dict[str, Any]
 
-    def set(self, name: str, value: np.ndarray | float) -> None:
-        """Write a uniform where the program uses it; matrices are given row-major and sent as GL wants them."""
-        member = self.program.get(name, None)
-        if member is not None:
-            array = np.asarray(value, np.float32)
-            member.write(np.ascontiguousarray(array.T if array.ndim == 2 and name != "field_bias" else array).tobytes())
+    def set(self, values: dict[str, bytes]) -> None:
+        """Write those of the values that the program uses."""
+        for name, member in self.uniforms.items():
+            if name in values:
+                member.write(values[name])
 
 
 @dataclass
@@ -308,11 +310,10 @@ class RealtimeRenderer:
 
         has_hair = avatar.hair is not None
         passes = _Passes(head(0), head(1), hair(1) if has_hair else None, hair(0) if has_hair else None)
-        for entry in passes:
-            if avatar.neural_field is not None:
-                low, high = avatar.neural_field.box_min, avatar.neural_field.box_max
-                entry.set("field_box_min", low)
-                entry.set("field_box_scale", 1 / (high - low))
+        if avatar.neural_field is not None:
+            low, high = avatar.neural_field.box_min, avatar.neural_field.box_max
+            for entry in passes:
+                entry.set({"field_box_min": _vector(low), "field_box_scale": _vector(1 / (high - low))})
         return passes
 
     def _program(self, kind: str, defines: dict[str, object], generated: dict[str, str]) -> Any:
@@ -327,6 +328,8 @@ class RealtimeRenderer:
 
     def _pass(self, loaded: _Loaded, program: Any, buffers: list[tuple[Any, str, tuple[str, ...]]], indices: Any) -> _Pass:
         """A vertex array over interleaved buffers; attributes that the program does not use are skipped as padding."""
+        import moderngl
+
         content = []
         for buffer, layout, names in buffers:
             used = [name for name in names if name in program]
@@ -337,7 +340,8 @@ class RealtimeRenderer:
                 content.append((buffer, " ".join(parts), *used))
         vertex_array = self.context.vertex_array(program, content, indices, index_element_size=4)
         loaded.scope += [program, vertex_array]
-        return _Pass(program, vertex_array)
+        uniforms = {name: program[name] for name in program if isinstance(program[name], moderngl.Uniform)}
+        return _Pass(vertex_array, uniforms)
 
     def _warm(self, loaded: _Loaded, form: Form) -> None:
         """Draw a small picture, so that the driver finishes compiling now and not in the first frame that is seen."""
@@ -345,7 +349,7 @@ class RealtimeRenderer:
         target = self._target(16, 16)
         scene = build_scene(loaded.avatar, MotionCode(), loaded.layout)
         self._write_scene(loaded, scene)
-        self._draw_view(loaded, scene, camera, target.framebuffer, (0, 0, 16, 16), loaded.passes[form], True)
+        self._draw_view(loaded, scene, camera, target.framebuffer, (0, 0, 16, 16), loaded.passes[form], RenderOptions(form))
         target.framebuffer.read(components=1)
 
     # --- drawing
@@ -394,12 +398,14 @@ class RealtimeRenderer:
             loaded, passes = self._ready(avatar, options.form)
             scene = build_scene(avatar, motion, loaded.layout)
             self._write_scene(loaded, scene)
+            self.context.enable_direct(GL_FRAMEBUFFER_SRGB)
             for camera, framebuffer, area in zip(cameras, framebuffers, areas, strict=True):
                 framebuffer.use()
                 framebuffer.viewport = area
                 framebuffer.depth_mask = True
                 framebuffer.clear(*background, depth=1.0, viewport=area)
-                self._draw_view(loaded, scene, camera, framebuffer, area, passes, options.hair)
+                self._draw_view(loaded, scene, camera, framebuffer, area, passes, options)
+            self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
 
     def _write_scene(self, loaded: _Loaded, scene: Scene) -> None:
         """Send what the motion code moved."""
@@ -419,19 +425,21 @@ class RealtimeRenderer:
             loaded.deltas[index].use(UNITS[f"delta_{slot}"])
 
     def _set_uniforms(self, loaded: _Loaded, scene: Scene, camera: Camera, passes: _Passes) -> None:
-        view_projection = camera.projection_matrix() @ camera.view_matrix()
-        activation = np.zeros(MAX_DELTAS, np.float32)
+        activation = np.zeros(MAX_DELTAS)
         activation[: len(scene.deltas)] = [value for _, value in scene.deltas]
+        values = {
+            "view_projection": _matrix(camera.projection_matrix() @ camera.view_matrix()),
+            "eye": _vector(camera.center),
+            "light_direction": _vector(scene.light_direction),
+            "delta_activation": _vector(activation),
+        }
+        if loaded.avatar.neural_field is not None:
+            values["field_bias"] = _vector(first_bias(loaded.avatar.neural_field, scene.motion.weights))
+        if scene.hair is not None:
+            values["head_rotation"] = _matrix(scene.hair.rotation)
+            values["head_translation"] = _vector(scene.hair.translation)
         for entry in passes:
-            entry.set("view_projection", view_projection)
-            entry.set("eye", camera.center)
-            entry.set("light_direction", scene.light_direction)
-            entry.set("delta_activation", activation)
-            if "field_bias" in entry.program and loaded.avatar.neural_field is not None:
-                entry.set("field_bias", first_bias(loaded.avatar.neural_field, scene.motion.weights))
-            if scene.hair is not None:
-                entry.set("head_rotation", scene.hair.rotation)
-                entry.set("head_translation", scene.hair.translation)
+            entry.set(values)
 
     def _draw_view(
         self,
@@ -441,22 +449,21 @@ class RealtimeRenderer:
         framebuffer: Any,
         viewport: tuple[int, int, int, int],
         passes: _Passes,
-        hair: bool,
+        options: RenderOptions,
     ) -> None:
         framebuffer.use()
         framebuffer.viewport = viewport
         self._bind(loaded, scene)
         self._set_uniforms(loaded, scene, camera, passes)
         self._draw_head(loaded, framebuffer, passes)
-        if hair and scene.hair is not None:
-            self._draw_hair(scene.hair.shells, framebuffer, passes)
+        if options.hair and scene.hair is not None:
+            self._draw_hair(scene.hair.shells, framebuffer, passes, options.hair_levels)
 
     def _draw_head(self, loaded: _Loaded, framebuffer: Any, passes: _Passes) -> None:
         context, layout = self.context, loaded.layout
         context.front_face = "ccw"
         context.cull_face = "back"
         context.depth_func = "<"
-        context.enable_direct(GL_FRAMEBUFFER_SRGB)
         context.enable_only(context.DEPTH_TEST | context.CULL_FACE)
         framebuffer.depth_mask = True
         skin, part, lash = 3 * layout.skin_count, 3 * layout.part_count, 3 * layout.lash_count
@@ -479,23 +486,29 @@ class RealtimeRenderer:
             context.disable(context.BLEND)
             context.depth_func = "<"
 
-    def _draw_hair(self, shells: HairShells, framebuffer: Any, passes: _Passes) -> None:
+    def _draw_hair(self, shells: HairShells, framebuffer: Any, passes: _Passes, at_most: int | None) -> None:
         context = self.context
         assert passes.hair_base is not None and passes.hair_levels is not None
-        for level in range(len(shells.levels)):
-            entry = passes.hair_base if level == 0 else passes.hair_levels
-            entry.set("level_offset", float(shells.levels[level]))
-            entry.set("level_layer", float(level))
-            entry.set("level_occlusion", float(shells.occlusion[level]))
-            if level == 0:
-                context.disable(context.CULL_FACE)
-            elif level == 1:
-                context.enable(context.CULL_FACE | context.BLEND)
-                context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
-                framebuffer.depth_mask = False
-            entry.vertex_array.render()
+        base, *outer = drawn_levels(len(shells.levels), at_most)
+        context.disable(context.CULL_FACE)
+        self._draw_level(shells, base, passes.hair_base)
+        context.enable(context.CULL_FACE | context.BLEND)
+        context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
+        framebuffer.depth_mask = False
+        for level in outer:
+            self._draw_level(shells, level, passes.hair_levels)
         framebuffer.depth_mask = True
         context.disable(context.BLEND)
+
+    def _draw_level(self, shells: HairShells, level: int, entry: _Pass) -> None:
+        entry.set(
+            {
+                "level_offset": _vector(shells.levels[level]),
+                "level_layer": _vector(level),
+                "level_occlusion": _vector(shells.occlusion[level]),
+            }
+        )
+        entry.vertex_array.render()
 
     def _target(self, width: int, height: int) -> _Target:
         """An off-screen target of half floats, kept for the next picture of its size."""
@@ -513,11 +526,11 @@ class RealtimeRenderer:
         framebuffer.use()
         framebuffer.depth_mask = True
         framebuffer.clear(0.0, 0.0, 0.0, 0.0, depth=1.0)
-        self._draw_view(loaded, scene, camera, framebuffer, (0, 0, width, height), passes, False)
+        self._draw_view(loaded, scene, camera, framebuffer, (0, 0, width, height), passes, replace(options, hair=False))
         depth = self._depth(target, camera)
         surface = np.where(np.isfinite(depth), SURFACE_HEAD, SURFACE_NONE).astype(np.int8)
         if options.hair and scene.hair is not None:
-            self._draw_hair(scene.hair.shells, framebuffer, passes)
+            self._draw_hair(scene.hair.shells, framebuffer, passes, options.hair_levels)
             with_hair = self._depth(target, camera)
             surface[with_hair != depth] = SURFACE_HAIR
             depth = with_hair
@@ -567,6 +580,16 @@ def available_form(avatar: Avatar, form: Form) -> Form:
 def _with_alpha(rgb: np.ndarray) -> np.ndarray:
     """(H, W, 4) u8: drivers hold sRGB textures in four channels."""
     return np.concatenate([rgb, np.full((*rgb.shape[:2], 1), 255, np.uint8)], axis=2)
+
+
+def _vector(values: Any) -> bytes:
+    """A uniform's value: numbers in their order."""
+    return np.asarray(values, np.float32).tobytes()
+
+
+def _matrix(values: np.ndarray) -> bytes:
+    """A uniform's value: a matrix, column after column."""
+    return np.asarray(values, np.float32).T.tobytes()
 
 
 def _bytes(image: np.ndarray, dtype: str) -> bytes:

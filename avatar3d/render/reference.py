@@ -19,7 +19,7 @@ from avatar3d.field.network import NeuralField
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Frame, RenderOptions, box_filter
 from avatar3d.render.raster import Raster, draw_ranks, nearest, rasterise
-from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MIN_ALPHA, Scene, build_scene, view_directions
+from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MIN_ALPHA, Scene, build_scene, drawn_levels, view_directions
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ def _hair_fragments(scene: Scene, camera: Camera, level: int, raster: Raster, ve
     )  # fmt: skip
 
 
-def fragments(scene: Scene, camera: Camera, hair: bool = True) -> list[Fragments]:
-    """The fragments of every surface in drawing order: head, its faded rim, hair levels 0 to K − 1.
+def fragments(scene: Scene, camera: Camera, hair: bool = True, hair_levels: int | None = None) -> list[Fragments]:
+    """The fragments of every surface in drawing order: head, its faded rim, hair levels 0 to K − 1 (or at most `hair_levels`).
 
     Of the head and of its rim only the front-most fragment of each pixel is given, of a hair level all that are not behind
     the head: level 0 from both sides, the others from outside. What level 0 hides depends on its opacity; see `composite`.
@@ -119,7 +119,7 @@ def fragments(scene: Scene, camera: Camera, hair: bool = True) -> list[Fragments
         drawn.append(_head_fragments(scene, camera, raster, directions))
     if hair and scene.hair is not None:
         faces = scene.hair.shells.faces
-        for level in range(len(scene.hair.shells.levels)):
+        for level in drawn_levels(len(scene.hair.shells.levels), hair_levels):
             vertices = scene.hair.vertices(level)
             raster = rasterise(vertices, faces, camera, np.full(len(faces), level == 0), limit)
             drawn.append(_hair_fragments(scene, camera, level, raster, vertices))
@@ -235,7 +235,8 @@ def shade_fragments(
     if fragments.surface == SURFACE_HEAD:
         color = sample(textures.base_color, uv)
         if textures.deltas:
-            color = color * torch.exp(sum(activation * sample(ratio, uv) for ratio, activation in textures.deltas))
+            log_ratio = sum((activation * sample(ratio, uv) for ratio, activation in textures.deltas), torch.zeros(()))
+            color = color * torch.exp(log_ratio)
         halfway = torch.nn.functional.normalize(textures.light_direction + _tensor(fragments.toward_eye), dim=1)
         lobe = (_tensor(fragments.normal) * halfway).sum(1).clamp(min=0)
         gloss = _tensor(fragments.gloss)
@@ -322,7 +323,7 @@ class ReferenceRenderer:
         factor = options.supersample
         sampled = camera.resized(camera.width * factor, camera.height * factor)
         with torch.no_grad():
-            drawn = fragments(scene, sampled, options.hair)
+            drawn = fragments(scene, sampled, options.hair, options.hair_levels)
             shaded = [shade_fragments(layer, textures, residual) for layer in drawn]
             picture = composite(drawn, shaded, sampled.width * sampled.height)
         shape = (sampled.height, sampled.width)

@@ -61,6 +61,17 @@ def test_supersampled_pictures_agree(
     assert ((edges > 0.2) & (edges < 0.8)).sum() > 100
 
 
+def test_fewer_hair_levels_agree(avatar: Avatar, reference: ReferenceRenderer, realtime: RealtimeRenderer) -> None:
+    pictures = []
+    for levels in (1, 2, 3, None):
+        options = RenderOptions("baked", hair_levels=levels)
+        expected, drawn = (renderer.render(avatar, MotionCode(), [view(2.0)], options) for renderer in (reference, realtime))
+        assert_agreement(expected, drawn)
+        pictures.append(drawn[0].rgba[..., 3].sum())
+    assert pictures == sorted(pictures)
+    assert pictures[0] < pictures[-1]
+
+
 def test_forms_differ_from_each_other(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
     mesh, baked, live = (
         realtime.render(avatar, moved, [view(0.3)], RenderOptions(form))[0] for form in ("mesh", "baked", "live")

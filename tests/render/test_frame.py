@@ -68,5 +68,7 @@ def test_options_and_names_are_checked() -> None:
         RenderOptions(form="neural")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"supersample 9 is outside 1\.\.8"):
         RenderOptions(supersample=9)
+    with pytest.raises(InputError, match="0 hair levels cannot be drawn; expected at least 1, or hair switched off"):
+        RenderOptions(hair_levels=0)
     with pytest.raises(InputError, match="unknown renderer 'opengl'; expected one of realtime, reference"):
         make_renderer("opengl")
