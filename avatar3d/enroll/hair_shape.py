@@ -19,7 +19,9 @@ ROWS, COLUMNS = 72, 128  # about 5 mm a cell on the head; finer shapes are the o
 ROUNDS = 14  # of outline and region; the outline error falls under 1 % of its change by then
 DAMPING = 0.45  # share of a round's new region that is taken
 OUTLINE_BINS = 360
-SPUR_BINS, SPUR_PX = 17, 4.0  # outline bumps narrower than this many bins and higher than this many pixels are cut off
+# Outline bumps narrower than this many bins and higher than this many pixels are cut off; cropped hair has none.
+SPUR_BINS, CROPPED_SPUR_BINS, SPUR_PX = 17, 41, 3.0
+TURNED_DEG = 6.0  # from this yaw on one side of the head is seen better
 RELIEF_SHARE, MAX_RELIEF_M = 0.06, 0.0013  # height of locks where the photo does not show them, over the thickness
 MIN_THICKNESS_M, MAX_THICKNESS_M = 0.0015, 0.070
 RIM_THICKNESS_M = 0.0018  # at the hairline, so that the base clears the skin's own facets
@@ -109,78 +111,78 @@ class _Solver:
         self.centre, self.scalp = scalp_map(vertices, head)
         self.theta, self.colatitude = cell_centres(ROWS, COLUMNS)
         self.rays = ray_directions(self.theta, self.colatitude)
+        self.fine_rays = ray_directions(*cell_centres(3 * ROWS, 3 * COLUMNS))
         view = self.centre - self.camera.center
         view /= np.linalg.norm(view)
         self.facing = -(self.rays @ view)
         self.yaw = float(np.degrees(np.arctan2(-view[0], -view[2])))
         self.azimuth = np.degrees(np.arctan2(self.rays[..., 0], self.rays[..., 2]))  # about the vertical, 0 in front
-        self.outline = self._outline()
         self.harmonic = Harmonic(ROWS, COLUMNS)
-        self._measure_ears(vertices, head)
+        self.ears = self._pinnae(vertices, head)
+        hidden = {side: self._hidden_share(side) for side in (-1, 1)}
+        near = 0 if abs(self.yaw) < TURNED_DEG else int(np.sign(self.yaw))  # the far side is seen edge-on: it copies this one
+        self.covered = (hidden[near] if near else max(hidden.values())) > EARS_COVERED
+        self.outline = self._outline(SPUR_BINS if self.covered else CROPPED_SPUR_BINS)
+        self.side_low = {side: self._lowest(near or side) for side in (-1, 1)}
 
     def _pixels(self, points: np.ndarray) -> np.ndarray:
         return self.camera.project(points)[0]
 
-    def _look(self, picture: np.ndarray, pixels: np.ndarray) -> np.ndarray:
-        return look_up(picture, pixels)
-
-    def _outline(self) -> _Outline:
+    def _outline(self, spur_bins: int) -> _Outline:
         centre = self._pixels(self.centre[None])[0]
         angle = np.arange(OUTLINE_BINS) / OUTLINE_BINS * 2 * np.pi
         axis = np.stack([np.cos(angle), np.sin(angle)], 1)
         radius = np.arange(0, 0.7 * max(self.seg.matte.shape), 0.5)
         rays = centre + axis[:, None] * radius[None, :, None]
-        hair = self._look(np.maximum(self.seg.hair_alpha, 0.6 * self.seg.hair_mask), rays) > 0.5
+        hair = look_up(np.maximum(self.seg.hair_alpha, 0.6 * self.seg.hair_mask), rays) > 0.5
         last = hair.shape[1] - 1 - hair[:, ::-1].argmax(1)
         edge = np.where(hair.any(1), radius[last], 0.0)
         # Spurs of backdrop are narrower than any tuft.
-        opened = minimum_filter1d(edge, SPUR_BINS, mode="wrap")
-        opened = maximum_filter1d(opened, SPUR_BINS, mode="wrap")
+        opened = minimum_filter1d(edge, spur_bins, mode="wrap")
+        opened = maximum_filter1d(opened, spur_bins, mode="wrap")
         edge = np.where((edge > opened + SPUR_PX) & (opened > 0), opened, edge)
-        beyond = self._look(self.seg.matte, centre + axis * (edge + 6.0)[:, None])
+        beyond = look_up(self.seg.matte, centre + axis * (edge + 6.0)[:, None])
         return _Outline(centre, edge, (edge > 0) & (beyond < 0.6))
 
-    def _measure_ears(self, vertices: np.ndarray, head: HeadModel) -> None:
-        """Whether hair covers each ear, and how low the outline's hair reaches on each side."""
+    def _pinnae(self, vertices: np.ndarray, head: HeadModel) -> np.ndarray:
+        """(N, 3) vertices of the ears that stand off the head."""
         skin = vertices[head.regions["ears"] > 0.5]
         offset = skin - self.centre
-        standing = np.linalg.norm(offset, axis=1) - sample(self.scalp, *ray_angles(offset))
-        ears = skin[standing > PINNA_M] if (standing > PINNA_M).sum() > 20 else skin
-        self.ear_low, self.ear_top = float(ears[:, 1].min()), float(ears[:, 1].max())
-        self.ear_back, self.ear_front = float(ears[:, 2].min()), float(ears[:, 2].max())
-        hidden, low = {}, {}
+        standing = np.linalg.norm(offset, axis=1) - sample(self.scalp, *ray_angles(offset)) > PINNA_M
+        return skin[standing] if standing.sum() > 20 else skin
+
+    def _hidden_share(self, side: int) -> float:
+        """Share of an ear under hair in the photo; side: the sign of X."""
+        pixels = self._pixels(self.ears[np.sign(self.ears[:, 0]) == side])
+        return float((look_up(self.seg.hair_mask.astype(np.float32), pixels) > 0.5).mean())
+
+    def _lowest(self, side: int) -> float:
+        """Height (Y, metres) to which the outline's hair falls on a side, the cranium's lower middle where none is seen."""
         angle = np.arange(OUTLINE_BINS) / OUTLINE_BINS * 2 * np.pi
-        depth = self.camera.project(self.centre[None])[1][0]
-        for side in (-1, 1):
-            pixels = self._pixels(ears[np.sign(ears[:, 0]) == side])
-            hidden[side] = float((self._look(self.seg.hair_mask.astype(np.float32), pixels) > 0.5).mean())
-            beside = self.outline.free & (np.cos(angle) * side > 0.35)
-            low[side] = float(self.centre[1] - 0.02)
-            if beside.any():
-                edge = self.outline.centre_px + np.stack([np.cos(angle), np.sin(angle)], 1) * self.outline.radius_px[:, None]
-                lowest = edge[beside][edge[beside, 1].argmax()]
-                low[side] = float(self.camera.unproject(lowest, depth)[1])
-        if abs(self.yaw) > 6:  # the far side is seen edge-on: it copies the near one
-            near = int(np.sign(self.yaw))
-            hidden[-near], low[-near] = hidden[near], low[near]
-        self.covered = max(hidden.values()) > EARS_COVERED
-        self.side_low = low
+        beside = self.outline.free & (np.cos(angle) * side > 0.35)
+        if not beside.any():
+            return float(self.centre[1] - 0.02)
+        edge = self.outline.centre_px + np.stack([np.cos(angle), np.sin(angle)], 1) * self.outline.radius_px[:, None]
+        lowest = edge[beside][edge[beside, 1].argmax()]
+        return float(self.camera.unproject(lowest, self.camera.project(self.centre[None])[1][0])[1])
 
     def _prior_region(self, height: np.ndarray, depth: np.ndarray) -> np.ndarray:
         """(ROWS, COLUMNS) where hair grows on the unseen sides: above the ears' line, down to the nape."""
         around = np.abs(self.azimuth)
-        nape = self.ear_low - NAPE_BELOW_EAR_M
+        ear_low, ear_top = self.ears[:, 1].min(), self.ears[:, 1].max()
+        ear_back, ear_front = self.ears[:, 2].min(), self.ears[:, 2].max()
+        nape = ear_low - NAPE_BELOW_EAR_M
         if self.covered:
             side = np.where(self.azimuth > 0, self.side_low[1], self.side_low[-1])
             back = min(self.side_low[1], self.side_low[-1]) - 0.002
-            back = min(back, nape) if back < self.ear_low + 0.02 else back
+            back = min(back, nape) if back < ear_low + 0.02 else back
             blend = np.clip((around - 90) / 70, 0, 1)
             limit = side * (1 - blend) + back * blend
             softness = 0.002
         else:
-            behind = np.clip((self.ear_back + 0.016 - depth) / 0.022, 0, 1)
+            behind = np.clip((ear_back + 0.016 - depth) / 0.022, 0, 1)
             # In front of the ear a sideburn, over it an arch, behind it down to the nape, lowest beside its middle.
-            before = np.where(depth > self.ear_front - 0.002, self.ear_top - 0.016, self.ear_top + 0.004)
+            before = np.where(depth > ear_front - 0.002, ear_top - 0.016, ear_top + 0.004)
             hem = nape + 0.004 * np.cos(np.radians((around - 155) * 6))
             limit = before * (1 - behind) + hem * behind
             softness = np.where(around > 100, 0.006, 0.002)
@@ -193,7 +195,7 @@ class _Solver:
         thickness = np.full((ROWS, COLUMNS), START_LONG_M if self.covered else START_SHORT_M)
         tapered = thickness.copy()
         # Cropped hair is thin beside the face: a small misfit there would look at skin or backdrop.
-        window = 0.12 if self.covered and abs(self.yaw) < 6 else 0.30
+        window = 0.12 if self.covered and abs(self.yaw) < TURNED_DEG else 0.30
         observed = np.clip((self.facing - window) / 0.2, 0, 1)
         mean = float(thickness.mean())
         error, both = np.zeros(0), np.ones((2, 0))
@@ -214,6 +216,7 @@ class _Solver:
         unseen = np.clip((-0.1 - self.facing) / 0.25, 0, 1)
         lock = smear(grain(ROWS, COLUMNS, 0.016, 21), flow_step(np.zeros((ROWS, COLUMNS))), 3)
         relief = np.clip(RELIEF_SHARE * (tapered - RIM_THICKNESS_M), 0, MAX_RELIEF_M)
+        relief = relief * np.clip((self.colatitude - 0.2) / 0.4, 0, 1)  # locks meet at the crown
         tapered = tapered + unseen * relief * np.clip(lock, -2, 2)
         depth = float(self.camera.project(self.centre[None])[1][0])
         mean_px = float(error.mean()) if error.size else 0.0
@@ -228,7 +231,7 @@ class _Solver:
         pixels = self._pixels(self.centre + self.rays * radius[..., None])
         inward = 1 - 0.06 * np.clip(1 - self.facing / 0.6, 0, 1)  # near the outline a pixel further in is surer
         pixels = self.outline.centre_px + (pixels - self.outline.centre_px) * inward[..., None]
-        seen = np.where(self.facing > 0.12, self._look(self.seg.hair_alpha, pixels), 0.0)
+        seen = np.where(self.facing > 0.12, look_up(self.seg.hair_alpha, pixels), 0.0)
         other, other_seen = mirrored(observed), mirrored(seen)
         full = self.centre + self.rays * full_radius[..., None]
         prior = self._prior_region(full[..., 1], full[..., 2])
@@ -237,10 +240,10 @@ class _Solver:
 
     def _reach(self, radius: np.ndarray, region: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(outer radius px of the model's hair by outline bin, which bins can be compared)."""
-        fine = (4 * ROWS, 4 * COLUMNS)
-        points = self.centre + ray_directions(*cell_centres(*fine)) * enlarge(radius, *fine)[..., None]
+        fine = self.fine_rays.shape[:2]
         hairy = enlarge(region, *fine) > 0.3
-        bins, distance = self.outline.bins(self._pixels(points[hairy]))
+        points = self.centre + self.fine_rays[hairy] * enlarge(radius, *fine)[hairy][:, None]
+        bins, distance = self.outline.bins(self._pixels(points))
         reach = np.zeros(OUTLINE_BINS)
         np.maximum.at(reach, bins, distance)
         reach = np.maximum(reach, np.maximum(np.roll(reach, 1), np.roll(reach, -1)))

@@ -22,13 +22,19 @@ LEVELS = np.array([0.0, 0.3, 0.55, 0.8, 1.0, 1.2], np.float32)  # an opaque base
 OCCLUSION = np.array([0.80, 0.85, 0.90, 0.95, 1.0, 1.0], np.float32)  # hair inside lies in the shade of the hair around it
 COVER = np.array([1.0, 0.92, 0.80, 0.62, 0.42, 0.05], np.float32)  # share of each level that strands fill
 BANDS_TEXELS = (0.9, 1.8, 3.6, 7.2, 14.4, 28.8)  # blurs between which the detail's bands lie; above the last is the base tone
-FINE_FACING, COARSE_FACING = (0.42, 0.70), (0.22, 0.46)  # cosine to the photo's camera over which a band comes from the photo
+FINE_FACING, COARSE_FACING = (0.45, 0.70), (0.30, 0.56)  # cosine to the photo's camera over which a band comes from the photo
 TONE_OFFSET = 0.02  # linear; tones are log(albedo + offset), so that the noise of deep shadow does not pass for contrast
 MIN_STRAND_M, MAX_STRAND_M = 0.003, 0.045
 STRAND_PER_COHERENCE_M = 0.16  # cropped curls measure 0.35 and long straight hair 0.6 on the scale of the structure tensor,
 NOISE_COHERENCE = 0.31  # where noise measures this
 HUE_TOLERANCE = 3.0  # robust deviations of hue that still are hair
-COARSE_SHARE = 0.65  # of the photo's coarse contrast is kept where it is made up: part of it is the cut and parting seen there
+MIN_SURE_TEXELS = 1500  # of well seen hair; statistics of fewer mean nothing
+COARSE_SHARE = 0.6  # of the photo's coarse contrast is kept where it is made up: part of it is the cut and parting seen there
+# Hair that no photo shows gets what any head has: a sheen about the crown, shade at its lower edge, broad uneven tones.
+SHEEN_TONE, SHEEN_AT_RAD, SHEEN_WIDTH_RAD = 0.22, 0.80, 0.30
+HEM_TONE_LONG, HEM_TONE_CROPPED, HEM_REACH_M = -0.40, -0.12, 0.018
+BROAD_SHARE, MAX_BROAD_TONE = 0.55, 0.22
+RAGGED_LONG_M, RAGGED_CROPPED_M = 0.006, 0.0018  # how unevenly strands end at the hairline
 WHORL_RAD, WHORL_REACH_RAD = 0.85, 0.55  # hair turns out of the meridians at the crown, and how far from it it still does
 
 
@@ -56,7 +62,7 @@ def build_texture(
     angle, strand_m = _flow(work, seg, shape, seen)
     inside_m = _hairline_distance(seen.coverage)
     strands = _Strands(angle, strand_m)
-    color, base = _paint(seen, strands, inside_m)
+    color, base = _paint(seen, strands, inside_m, shape.covered)
     opacity = _opacity(seen, strands, inside_m, shape)
     tone = np.median(base[enlarge(inside_m, *base.shape[:2]) > 0.004], axis=0) if (inside_m > 0.004).any() else base.mean((0, 1))
     return HairTexture(to_u8(linear_to_srgb(color)), opacity, inside_m, linear_to_srgb((np.exp(tone) - TONE_OFFSET) * 0.45))
@@ -123,13 +129,13 @@ def _main_patch(coverage: np.ndarray) -> np.ndarray:
 def _hair_hued(tone: np.ndarray, sure: np.ndarray) -> np.ndarray:
     """(H, W) in [0, 1]: low where the hue is far from the hair's, as where backdrop or skin shines through."""
     core = sure > 0.5
-    if core.sum() < 500:
+    if core.sum() < MIN_SURE_TEXELS:
         return np.ones(sure.shape, np.float32)
     hue = cv2.GaussianBlur(np.stack([tone[..., 0] - tone[..., 1], tone[..., 1] - tone[..., 2]], -1), (0, 0), 2.0)
     centre = np.median(hue[core], 0)
     spread = 1.48 * np.median(np.abs(hue[core] - centre), 0) + 0.02
     distance = (((hue - centre) / spread) ** 2).sum(-1)
-    return np.exp(-0.5 * np.clip(distance / HUE_TOLERANCE**2 - 1, 0, None)).astype(np.float32)
+    return blur(np.exp(-0.5 * np.clip(distance / HUE_TOLERANCE**2 - 1, 0, None)).astype(np.float32), 4.0)
 
 
 def _flow(work: WorkPicture, seg: Segmentation, shape: HairShape, seen: _Seen) -> tuple[np.ndarray, float]:
@@ -191,6 +197,7 @@ class _Strands:
         self.lock = field(0.0036, 1.0, 3)
         self.clump = field(0.0085, 1.3, 4)
         self.wave = field(0.02, 1.0, 5)
+        self.broad = field(0.045, 0.5, 6)
         self.strand_m = strand_m
 
     def mixed(self) -> np.ndarray:
@@ -222,16 +229,18 @@ def _bands(values: np.ndarray, weight: np.ndarray) -> tuple[list[np.ndarray], np
     return bands, previous
 
 
-def _paint(seen: _Seen, strands: _Strands, inside_m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _paint(seen: _Seen, strands: _Strands, inside_m: np.ndarray, covered: bool) -> tuple[np.ndarray, np.ndarray]:
     """((H, W, 3) linear albedo, (H, W, 3) its base tone in log)."""
     size = (COLOR_ROWS, COLOR_COLUMNS)
     coarse_weight = seen.weight(COARSE_FACING)
     luma = seen.tone @ np.array([0.25, 0.6, 0.15], np.float32)
     photo_bands, photo_base = _bands(luma, coarse_weight)
     sure = seen.weight(FINE_FACING)
+    if (sure > 0.5).sum() < MIN_SURE_TEXELS:
+        sure = coarse_weight
     base = _base_tone(seen.tone, coarse_weight, sure)
     detail = luma - photo_base
-    if (sure > 0.5).sum() > 500:
+    if (sure > 0.5).sum() >= MIN_SURE_TEXELS:
         good = sure > 0.5
         slope = [float((( seen.tone[..., c] - _weighted_blur(seen.tone[..., c], coarse_weight, BANDS_TEXELS[-1]))[good] * detail[good]).sum()
                        / max(float((detail[good] ** 2).sum()), 1e-6)) for c in range(3)]
@@ -256,6 +265,7 @@ def _paint(seen: _Seen, strands: _Strands, inside_m: np.ndarray) -> tuple[np.nda
         made = np.interp(total / spread, normal, quantiles).astype(np.float32) * spread * joint
     made_bands, made_base = _bands(made, np.ones(size, np.float32))
 
+    made_base += _usual_tone(strands, inside_m, covered, float(photo_base[good].std()) if good is not None else 0.1)
     result = np.zeros((*size, 3), np.float32)
     fine_to_coarse = np.linspace(0, 1, len(BANDS_TEXELS))
     color_bands = [_bands(np.ascontiguousarray(seen.tone[..., c]), coarse_weight)[0] for c in range(3)]
@@ -268,6 +278,17 @@ def _paint(seen: _Seen, strands: _Strands, inside_m: np.ndarray) -> tuple[np.nda
     for c in range(3):
         result[..., c] += base[..., c] + (1 - coarse_weight) * slope[c] * made_base
     return np.clip(np.exp(result) - TONE_OFFSET, 0.0, 1.0), base
+
+
+def _usual_tone(strands: _Strands, inside_m: np.ndarray, covered: bool, photo_deviation: float) -> np.ndarray:
+    """(H, W) tone added where the photo shows nothing."""
+    size = (COLOR_ROWS, COLOR_COLUMNS)
+    _, colatitude = cell_centres(*size)
+    sheen = np.exp(-(((colatitude + 0.05 * strands.broad - SHEEN_AT_RAD) / SHEEN_WIDTH_RAD) ** 2)) * (0.8 + 0.25 * strands.clump)
+    hem = np.exp(-np.clip(enlarge(inside_m, *size), 0, None) / HEM_REACH_M)
+    broad = min(BROAD_SHARE * photo_deviation, MAX_BROAD_TONE) * np.clip(strands.broad, -2, 2)
+    shown = np.cumsum(COVER[::-1] * np.cumprod(np.r_[1.0, 1 - COVER[:0:-1]]) * OCCLUSION[::-1])[-1]
+    return SHEEN_TONE * sheen + (HEM_TONE_LONG if covered else HEM_TONE_CROPPED) * hem + broad - np.float32(np.log(shown))
 
 
 def _weighted_blur(values: np.ndarray, weight: np.ndarray, sigma: float) -> np.ndarray:
@@ -330,11 +351,12 @@ def _opacity(seen: _Seen, strands: _Strands, inside_m: np.ndarray, shape: HairSh
     reach = small(uniform(strands.hair + strands.strand + 0.2 * strands.lock))
     tip = small(strands.strand + 0.8 * strands.lock + 0.4 * strands.clump)
     tip /= tip.std()
-    thickness = enlarge(shape.thickness, *size)
-    ragged = np.clip(0.25 * thickness, 0.0012, 0.004) * (1 - 0.6 * small(seen.weight((0.3, 0.6))))
+    ragged = (RAGGED_LONG_M if shape.covered else RAGGED_CROPPED_M) * (1 - 0.7 * small(_ramp(seen.facing, 0.3, 0.6)))
     edge = inside_m + ragged * np.clip(tip, -2.2, 2.2)
     photo = small(seen.weight((0.40, 0.66)))
-    photo = cv2.GaussianBlur(photo, (0, 0), 1.5)
+    _, colatitude = cell_centres(*size)
+    crown = 1 - _ramp(colatitude, 0.05, 0.16)  # strands of the texture are wedges there
+    photo = np.maximum(cv2.GaussianBlur(photo, (0, 0), 1.5), crown)
     levels = []
     for depth, cover in zip(LEVELS, COVER, strict=True):
         if depth == 0:
@@ -344,6 +366,8 @@ def _opacity(seen: _Seen, strands: _Strands, inside_m: np.ndarray, shape: HairSh
             alpha = np.clip((reach - cut) / 0.22 + 0.5, 0, 1)
             if depth <= 1:
                 alpha = np.maximum(alpha, photo)
+            else:
+                alpha = alpha * (1 - crown)
             alpha = alpha * np.clip((edge - 0.0012 * depth) / 0.0016 + 0.5, 0, 1)
         levels.append(np.rint(alpha * 255).astype(np.uint8))
     return np.stack(levels)
