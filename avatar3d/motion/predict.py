@@ -1,0 +1,248 @@
+"""Prediction of a motion code to the time a picture is shown, with a statement of how sure it is; pure functions.
+
+Five predictors share one state. `adaptive` is the default: it extrapolates each group of channels only as far as extrapolating
+that group has paid off lately, so a channel that cannot be foretold is held. What each is worth: avatar3d/motion/README.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from avatar3d.motion.code import ARKIT_INDEX, CONFIDENCE_REGIONS, MotionCode
+from avatar3d.motion.filter import GROUPS, RESET_AFTER_S, WEIGHT_GROUP
+from avatar3d.motion.rotation import between, exponential, multiply
+
+MAX_AHEAD_S = 0.15  # beyond it the last value is as good as any guess
+HISTORY = 12  # codes kept: 0.4 s at 30 Hz, 0.2 s at 60 Hz
+LONG_S = 0.08  # span of the calmer of the two speeds; the other is over the last two codes
+GRADED_AHEAD_S = 0.05  # predictions this far ahead are graded as their truth arrives
+MEMORY_S = 4.0  # grades fade with this time constant
+DAMPING = 0.5  # share of the speed that `damped` believes
+SMOOTHING = 0.7  # of `double_exponential`, per code (LaViola 2003)
+KALMAN_NOISE = 1e-3  # of a measurement, squared units; channels are weights, radians and decimetres
+KALMAN_DRIVE = 3.0  # spectral density of the acceleration, squared units per s³
+CAUTION = 0.7  # share of what past grades call best: too little costs less than too much
+# Signals that `adaptive` mixes for each group: the last speed, the calmer speed, and the way back to the mean of HISTORY (noise
+# and a mouth that opened go back there). Shares before any grade, and how much the grades must weigh to overrule them.
+SIGNALS = 3
+PRIOR = {"rotation": (0.2, 0.2, 0.0), "translation": (0.2, 0.2, 0.0)}
+PRIOR_WEIGHT = 0.3  # of the power of the signals
+LIMIT = np.array([1.0, 1.0, 0.8])
+# Channels: 52 weights, 3 of rotation (a vector from the newest code), 3 of translation (decimetres, to be of the size of the
+# others), 4 of gaze. Groups: those of the filter, then rotation, translation and gaze.
+CHANNELS = 62
+TRANSLATION_UNIT_M = 0.1
+CHANNEL_GROUPS = (*GROUPS, "rotation", "translation", "gaze")
+_GROUP = np.concatenate([WEIGHT_GROUP, np.full(3, 7), np.full(3, 8), np.full(4, 9)])
+_MEMBERS = (np.arange(10)[:, None] == _GROUP).astype(np.float64)  # (10, 62)
+# Lids and lips meet: past the meeting there is nothing. Their prediction stays inside what was seen in HISTORY.
+_CLOSURES = np.array([ARKIT_INDEX[name] for name in ("eyeBlinkLeft", "eyeBlinkRight", "mouthClose", "jawOpen")])
+_GROUP_REGION = {
+    "brow": "brow", "lids": "eyes", "look": "eyes", "jaw": "mouth", "mouth": "mouth", "cheek": "mouth", "tongue": "tongue",
+    "rotation": "head", "translation": "head", "gaze": "eyes",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PredictState:
+    """The last codes, oldest first, their signals (3, 62), and the running grades of each group.
+
+    powers (10, 3, 3): Σ signal·signalᵀ. agreement (10, 3): Σ signal·truth. truth_power (10,): Σ truth².
+    """
+
+    codes: tuple[MotionCode, ...] = ()
+    signals: tuple[np.ndarray, ...] = ()
+    powers: np.ndarray = field(default_factory=lambda: np.zeros((10, SIGNALS, SIGNALS)))
+    agreement: np.ndarray = field(default_factory=lambda: np.zeros((10, SIGNALS)))
+    truth_power: np.ndarray = field(default_factory=lambda: np.zeros(10))
+    filtered: np.ndarray | None = None  # (2, 62): double_exponential's two averages, relative to the newest code
+    kalman: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # value (62,), speed (62,), covariance (2, 2)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """code: at the asked time. confidence: (5,) for CONFIDENCE_REGIONS, the share of the motion that is foretold, 0 to 1.
+
+    A region that stands still has confidence 1; one whose last grades were no better than holding has 0.
+    """
+
+    code: MotionCode
+    confidence: np.ndarray
+
+
+def observe(state: PredictState | None, code: MotionCode) -> PredictState:
+    """The state after a code has come. One that is not newer changes nothing; after a gap everything but the grades is new."""
+    if state is None or not state.codes:
+        return replace(state or PredictState(), codes=(code,), signals=(np.zeros((SIGNALS, CHANNELS)),))
+    seconds = (code.time_ns - state.codes[-1].time_ns) / 1e9
+    if seconds <= 0:
+        return state
+    if seconds > RESET_AFTER_S:
+        return replace(state, codes=(code,), signals=(np.zeros((SIGNALS, CHANNELS)),), filtered=None, kalman=None)
+    codes = (*state.codes, code)[-HISTORY:]
+    signals = (*state.signals, _signals(codes))[-HISTORY:]
+    fade = float(np.exp(-seconds / MEMORY_S))
+    powers, agreement, truth_power = state.powers * fade, state.agreement * fade, state.truth_power * fade
+    graded = _graded(codes, code.time_ns)
+    if graded is not None:
+        old = codes[graded]
+        guess = _steps(signals[graded], (code.time_ns - old.time_ns) / 1e9)
+        truth = _difference(old, code)
+        powers = powers + np.einsum("gc,ic,jc->gij", _MEMBERS, guess, guess, optimize=True)
+        agreement = agreement + (guess * truth @ _MEMBERS.T).T
+        truth_power = truth_power + _MEMBERS @ (truth * truth)
+    return PredictState(
+        codes, signals, powers, agreement, truth_power, _average(state, codes), _kalman(state, codes, seconds)
+    )
+
+
+def gains(state: PredictState) -> np.ndarray:
+    """(10, 3) for CHANNEL_GROUPS × signals: the share of each signal that the group is moved by, in [0, LIMIT]."""
+    prior = np.array([PRIOR.get(group, (0.0, 0.0, 0.0)) for group in CHANNEL_GROUPS])
+    # A ridge toward the prior, as strong as a few of the grades seen so far.
+    ridge = np.maximum(PRIOR_WEIGHT * np.einsum("gii->gi", state.powers), 1e-6)
+    left = state.powers + ridge[:, :, None] * np.eye(SIGNALS)
+    right = CAUTION * state.agreement + ridge * prior
+    return np.clip(np.linalg.solve(left, right[..., None])[..., 0], 0.0, LIMIT)
+
+
+def predict(state: PredictState, time_ns: int, method: str = "adaptive") -> Prediction:
+    """The code at `time_ns` by one of METHODS; times before the last code, or beyond MAX_AHEAD_S, are held at the bound.
+
+    Raises KeyError on an unknown method and ValueError on a state without a code.
+    """
+    if not state.codes:
+        raise ValueError("nothing has been observed; call observe first")
+    last = state.codes[-1]
+    ahead = min(max((time_ns - last.time_ns) / 1e9, 0.0), MAX_AHEAD_S)
+    step = METHODS[method](state, ahead)
+    weights = np.clip(last.weights + step[:52], 0.0, 1.0)
+    seen = np.stack([code.weights[_CLOSURES] for code in state.codes])
+    weights[_CLOSURES] = np.clip(weights[_CLOSURES], seen.min(axis=0), seen.max(axis=0))
+    code = MotionCode(
+        weights=weights,
+        rotation=multiply(exponential(step[52:55]), last.rotation),
+        translation=last.translation + step[55:58] * TRANSLATION_UNIT_M,
+        gaze=last.gaze + step[58:].reshape(2, 2),
+        confidence=last.confidence,
+        time_ns=time_ns,
+        sequence=last.sequence,
+    )
+    return Prediction(code, _confidence(state, ahead))
+
+
+def _hold(state: PredictState, ahead: float) -> np.ndarray:
+    return np.zeros(CHANNELS)
+
+
+def _velocity(state: PredictState, ahead: float) -> np.ndarray:
+    return state.signals[-1][0] * ahead
+
+
+def _damped(state: PredictState, ahead: float) -> np.ndarray:
+    return DAMPING * state.signals[-1][0] * ahead
+
+
+def _double_exponential(state: PredictState, ahead: float) -> np.ndarray:
+    """LaViola: Double exponential smoothing (2003), equation 6."""
+    if state.filtered is None or len(state.codes) < 2:
+        return np.zeros(CHANNELS)
+    period = (state.codes[-1].time_ns - state.codes[0].time_ns) / 1e9 / (len(state.codes) - 1)
+    once, twice = state.filtered
+    reach = SMOOTHING / (1 - SMOOTHING) * ahead / period
+    return (2 + reach) * once - (1 + reach) * twice
+
+
+def _kalman_guess(state: PredictState, ahead: float) -> np.ndarray:
+    if state.kalman is None:
+        return np.zeros(CHANNELS)
+    value, speed, _ = state.kalman
+    return value + speed * ahead
+
+
+def _adaptive(state: PredictState, ahead: float) -> np.ndarray:
+    return np.einsum("ci,ic->c", gains(state)[_GROUP], _steps(state.signals[-1], ahead))
+
+
+METHODS: dict[str, Callable[[PredictState, float], np.ndarray]] = {
+    "hold": _hold, "velocity": _velocity, "damped": _damped, "double_exponential": _double_exponential,
+    "kalman": _kalman_guess, "adaptive": _adaptive,
+}  # fmt: skip
+
+
+def _difference(a: MotionCode, b: MotionCode) -> np.ndarray:
+    """(62,) channels from a to b."""
+    return np.concatenate([
+        b.weights - a.weights, between(a.rotation, b.rotation), (b.translation - a.translation) / TRANSLATION_UNIT_M,
+        (b.gaze - a.gaze).ravel(),
+    ])  # fmt: skip
+
+
+def _signals(codes: tuple[MotionCode, ...]) -> np.ndarray:
+    """(3, 62): the last speed and the calmer one, channels a second, and the way to the mean of the codes, channels."""
+    times = np.array([code.time_ns - codes[-1].time_ns for code in codes]) / 1e9
+    values = np.stack([_difference(codes[-1], code) for code in codes])
+    recent = max(2, int((times >= -LONG_S - 1e-3).sum()))
+    return np.stack([values[-2] / times[-2], _slope(times[-recent:], values[-recent:]), values.mean(axis=0)])
+
+
+def _slope(times: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """(C,) least-squares slope of (n, C) values over (n,) times."""
+    offset = times - times.mean()
+    return offset @ values / (offset @ offset)
+
+
+def _steps(signals: np.ndarray, ahead: float) -> np.ndarray:
+    """(3, 62): what each signal alone would move the channels by in `ahead` seconds."""
+    return signals * np.array([ahead, ahead, min(ahead / GRADED_AHEAD_S, 1.0)])[:, None]
+
+
+def _graded(codes: tuple[MotionCode, ...], now_ns: int) -> int | None:
+    """Index of the code whose prediction GRADED_AHEAD_S ahead falls due now, or None while there is none that old."""
+    ages = (now_ns - np.array([code.time_ns for code in codes])) / 1e9
+    index = int(np.abs(ages - GRADED_AHEAD_S).argmin())
+    return index if 0.5 * GRADED_AHEAD_S <= ages[index] <= 2 * GRADED_AHEAD_S and index > 0 else None
+
+
+def _average(state: PredictState, codes: tuple[MotionCode, ...]) -> np.ndarray:
+    """(2, 62): the once and twice smoothed values, relative to the newest code."""
+    moved = _difference(codes[-1], codes[-2])
+    once, twice = (np.zeros(CHANNELS), np.zeros(CHANNELS)) if state.filtered is None else state.filtered
+    once = (1 - SMOOTHING) * (once + moved)
+    twice = SMOOTHING * once + (1 - SMOOTHING) * (twice + moved)
+    return np.stack([once, twice])
+
+
+def _kalman(
+    state: PredictState, codes: tuple[MotionCode, ...], seconds: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Constant velocity driven by white acceleration (Bar-Shalom, Li, Kirubarajan 2001, 6.2.2); the newest code is 0."""
+    moved = _difference(codes[-1], codes[-2])
+    if state.kalman is None:
+        value, speed, covariance = np.zeros(CHANNELS), np.zeros(CHANNELS), np.diag([KALMAN_NOISE, 1.0])
+    else:
+        value, speed, covariance = state.kalman
+    transition = np.array([[1.0, seconds], [0.0, 1.0]])
+    drive = KALMAN_DRIVE * np.array([[seconds**3 / 3, seconds**2 / 2], [seconds**2 / 2, seconds]])
+    covariance = transition @ covariance @ transition.T + drive
+    value = value + moved + seconds * speed
+    gain = covariance[:, 0] / (covariance[0, 0] + KALMAN_NOISE)
+    innovation = -value
+    covariance = covariance - np.outer(gain, covariance[0])
+    return value + gain[0] * innovation, speed + gain[1] * innovation, covariance
+
+
+def _confidence(state: PredictState, ahead: float) -> np.ndarray:
+    """(5,): 1 at no time ahead, falling over GRADED_AHEAD_S to the share of each region's motion that was foretold."""
+    gain = gains(state)
+    error = state.truth_power - 2 * (gain * state.agreement).sum(1) + np.einsum("gi,gij,gj->g", gain, state.powers, gain)
+    foretold = np.ones(5)
+    for place, region in enumerate(CONFIDENCE_REGIONS):
+        groups = [CHANNEL_GROUPS.index(group) for group, of in _GROUP_REGION.items() if of == region]
+        still = 1e-5 * max(1, int(np.isin(_GROUP, groups).sum()))  # motion below a thousandth or so needs no telling
+        foretold[place] = 1 - error[groups].clip(0).sum() / (state.truth_power[groups].sum() + still)
+    share = min(ahead / GRADED_AHEAD_S, 1.0)
+    return np.clip(1 - share * (1 - foretold.clip(0, 1)), 0.0, 1.0)
