@@ -27,7 +27,7 @@ from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES
 from tests.make_avatar import synthetic_avatar
 
 FUZZED_READS = 1500
-FUZZED_READS_SLOW = 20_000
+FUZZED_READS_SLOW = 6_000
 # What one read may add to the process beyond the file's own size; Python, numpy and Pillow included.
 FUZZ_MEMORY_MIB = 300
 
