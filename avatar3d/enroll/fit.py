@@ -29,6 +29,7 @@ SWEEPS = 60  # of coordinate descent in a round; each costs a few tenths of a mi
 EXPRESSION_SIGMA = 0.5  # of a weight about the blendshape network's answer, against residuals in mm
 DEPTH_WEIGHT = 0.35  # of the network's z against its x and y: a guess, but it stops sloping skulls
 DEPTH_SCALE = 1.03  # the network's z in its own pixels over true depth, measured against a real scan (tools/measure_fit.py)
+NOSE_DEPTH_WEIGHT = 0.3  # of the nose's z against the rest: the network draws noses up to 4 mm too long
 OUTLINE_WEIGHT = 0.3  # outline points slide on the silhouette
 ROBUST_MM = 1.6  # residual at which a point's weight starts to fall (pseudo-Huber)
 # Identity alone must have a closed, unsmiling mouth, or the photo's expression leaks into it.
@@ -78,6 +79,7 @@ class _Basis:
     mean: np.ndarray
     precision: np.ndarray
     weight: np.ndarray
+    depth_weight: np.ndarray
 
 
 def photo_intrinsics(width: int, height: int, focal_px: float | None) -> np.ndarray:
@@ -131,6 +133,7 @@ def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
     shapes = (spread @ np.moveaxis(controls, 0, 1).reshape(controls.shape[1], -1)).reshape(-1, count, 3)
     weight = np.sqrt(np.clip(np.asarray(head.landmark_confidence, np.float64), 0.1, 1.0))
     weight[list(OUTLINE)] *= OUTLINE_WEIGHT
+    nose = (head.regions["nose"][head.landmark_tri] * head.landmark_bary).sum(1)
     expressions = len(head.control_expression)
     return _Basis(
         template=head.landmark_points(head.vertices).astype(np.float64) * MM,
@@ -141,6 +144,7 @@ def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
         mean=np.r_[head.identity_mean, blendshapes].astype(np.float64),
         precision=np.r_[1 / head.identity_sigma**2, np.full(expressions, 1 / EXPRESSION_SIGMA**2)].astype(np.float64),
         weight=weight,
+        depth_weight=DEPTH_WEIGHT * weight * (1 - (1 - NOSE_DEPTH_WEIGHT) * nose),
     )
 
 
@@ -160,7 +164,7 @@ def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[n
     rotation, translation = _first_pose(basis, coefficients, points, intrinsics)
     for _ in range(ROUNDS):
         shape = basis.template + np.tensordot(coefficients, basis.shapes, 1)
-        rotation, translation = _refine_pose(shape, points, basis.weight, intrinsics, rotation, translation)
+        rotation, translation = _refine_pose(shape, points, basis, intrinsics, rotation, translation)
         local = shape @ rotation.T + translation
         depth = local[:, 2]
         px_per_mm = focal.mean() / depth.mean()
@@ -173,9 +177,9 @@ def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[n
         plane = (moved[..., :2] - (local[:, :2] / depth[:, None]) * moved[..., 2:]) * (focal / depth[:, None]) / px_per_mm
         pose = _pose_jacobian(local, rotation, shape, focal) / px_per_mm
         deep = points[:, 2] - points[:, 2].mean()
-        deep_residual = DEPTH_WEIGHT * basis.weight * (DEPTH_SCALE * deep / px_per_mm - (depth - depth.mean()))
-        deep_moved = DEPTH_WEIGHT * basis.weight * (moved[..., 2] - moved[..., 2].mean(1, keepdims=True))
-        deep_pose = DEPTH_WEIGHT * basis.weight[:, None] * _depth_jacobian(shape, rotation)
+        deep_residual = basis.depth_weight * (DEPTH_SCALE * deep / px_per_mm - (depth - depth.mean()))
+        deep_moved = basis.depth_weight * (moved[..., 2] - moved[..., 2].mean(1, keepdims=True))
+        deep_pose = basis.depth_weight[:, None] * _depth_jacobian(shape, rotation)
 
         count = len(coefficients)
         rows = np.concatenate([(plane * weight[:, None]).reshape(count, -1), deep_moved], 1)
@@ -191,7 +195,7 @@ def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[n
         linear = rows @ (target + rows.T @ coefficients) + basis.precision * basis.mean
         descend(gram, linear, coefficients, basis.lower, basis.upper, SWEEPS)
     shape = basis.template + np.tensordot(coefficients, basis.shapes, 1)
-    rotation, translation = _refine_pose(shape, points, basis.weight, intrinsics, rotation, translation)
+    rotation, translation = _refine_pose(shape, points, basis, intrinsics, rotation, translation)
     return coefficients, rotation, translation
 
 
@@ -217,7 +221,7 @@ def _first_pose(
 
 
 def _refine_pose(
-    shape: np.ndarray, points: np.ndarray, weight: np.ndarray, intrinsics: np.ndarray, rotation: np.ndarray, translation: np.ndarray
+    shape: np.ndarray, points: np.ndarray, basis: _Basis, intrinsics: np.ndarray, rotation: np.ndarray, translation: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weighted Gauss-Newton over the six pose parameters, landmarks' depth included."""
     focal = np.diag(intrinsics)[:2]
@@ -226,13 +230,13 @@ def _refine_pose(
         depth = local[:, 2]
         scale = depth.mean() / focal.mean()
         residual = (points[:, :2] - local[:, :2] / depth[:, None] * focal - intrinsics[:2, 2]) * scale
-        robust = np.sqrt(1 / np.sqrt(1 + (np.linalg.norm(residual, axis=1) / ROBUST_MM) ** 2)) * weight
+        robust = np.sqrt(1 / np.sqrt(1 + (np.linalg.norm(residual, axis=1) / ROBUST_MM) ** 2)) * basis.weight
         deep = DEPTH_SCALE * (points[:, 2] - points[:, 2].mean()) * scale - (depth - depth.mean())
         rows = np.concatenate([
             (_pose_jacobian(local, rotation, shape, focal) * scale * robust[:, None, None]).reshape(-1, 6),
-            DEPTH_WEIGHT * weight[:, None] * _depth_jacobian(shape, rotation),
+            basis.depth_weight[:, None] * _depth_jacobian(shape, rotation),
         ])  # fmt: skip
-        target = np.r_[(residual * robust[:, None]).ravel(), DEPTH_WEIGHT * weight * deep]
+        target = np.r_[(residual * robust[:, None]).ravel(), basis.depth_weight * deep]
         step = np.linalg.lstsq(rows, target, rcond=None)[0]
         rotation = cv2.Rodrigues(step[:3])[0] @ rotation
         translation = translation + step[3:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from avatar3d.enroll.solver import descend
-from avatar3d.head.model import MOUTH_BAG, SKIN, HeadModel
+from avatar3d.head.model import MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 
 INNER_LIP_UPPER = (191, 80, 81, 82, 13, 312, 311, 310, 415)
@@ -22,6 +22,7 @@ SHAPE_BOX = (-0.25, 0.8)
 REST_BLINK_MAX, REST_SQUINT_MAX = 0.16, 0.2
 LIP_PRESS_M = 0.0003  # closed lips touch and press a little
 SEAL_REACH_M = 0.009  # over which a lip gives way when it is moved to meet the other
+FRONT_TEETH_M = 0.012  # incisors and canines
 MAX_SEAL_M = 0.004  # more than this is an open mouth that the shapes should have closed
 PHOTO_RIDGE_MM = 2.0  # error that a unit of a weight's change from the fit must save on every skin vertex
 
@@ -58,7 +59,22 @@ def neutral_head(head: HeadModel, vertices: np.ndarray, expression: np.ndarray) 
     ])  # fmt: skip
     rest[names] += lsq_linear(rows, target, SHAPE_BOX).x
     closed = vertices + np.tensordot(rest.astype(np.float32), head.expression, 1)
-    return seal_lips(head, closed), rest
+    return place_teeth(head, seal_lips(head, closed)), rest
+
+
+def place_teeth(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
+    """Vertices (V,3) with teeth and tongue as high and as deep behind the lip line as they are in the template.
+
+    Identity shapes move lips and teeth apart: a thin upper lip alone would bare the gums.
+    """
+    ring = [*INNER_LIP_UPPER, *INNER_LIP_LOWER]
+    lips = (head.landmark_points(vertices) - head.landmark_points(head.vertices))[ring].mean(0)
+    teeth = head.vertex_part == TEETH
+    front = teeth & (np.abs(head.vertices[:, 0]) < FRONT_TEETH_M)
+    shift = lips - (vertices - head.vertices)[front].mean(0)
+    placed = vertices.copy()
+    placed[teeth | (head.vertex_part == TONGUE)] += (0.0, shift[1], shift[2])
+    return placed
 
 
 def seal_lips(head: HeadModel, vertices: np.ndarray) -> np.ndarray:

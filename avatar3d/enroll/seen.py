@@ -31,6 +31,8 @@ SILHOUETTE_M = 0.0022  # pixels nearer than this to an occluding edge may show t
 HAIR_MARGIN_M = 0.0035
 MATTE_MARGIN_M = 0.0025
 MATTE_FROM, MATTE_FULL = 0.6, 0.9
+HAIR_SHADOW_M = 0.010  # beside hair, skin lies in its shadow or is strands that the mask missed
+GATE_HAIR_SHADOW = 1.2  # robust standard deviations darker than the face
 HAIR_GAIN = 2.5
 LIP_MARGIN_M, EYE_MARGIN_M = 0.0010, 0.0002
 # Colour gate, in robust standard deviations of the face's own colour: lightness is let vary more (shadow under the chin).
@@ -95,8 +97,10 @@ def look_at_photo(
     weight *= sample(picture.inside.astype(np.float32), pixels) > 0.99
     regions = {name: graph.spread @ value for name, value in head.regions.items()}
     hair = np.zeros(len(pixels))
+    beside_hair = np.zeros(len(pixels), bool)
     if hair_alpha is not None:
         hair = sample(_dilated(hair_alpha.astype(np.float32), HAIR_MARGIN_M * 1000 * mm_px), pixels)
+        beside_hair = sample(_dilated(hair_alpha.astype(np.float32), HAIR_SHADOW_M * 1000 * mm_px), pixels) > 0.3
         weight *= np.clip(1 - HAIR_GAIN * hair, 0, 1)
     if matte is not None:
         edge = sample(-_dilated(-matte.astype(np.float32), MATTE_MARGIN_M * 1000 * mm_px), pixels)
@@ -114,7 +118,7 @@ def look_at_photo(
     above_chin = graph.rest[:, 1] > landmarks[CHIN, 1]
     core = (weight > 0.6) & (brows == 0) & (eyes == 0) & (lips == 0) & above_chin & (regions["face"] > 0.5) & (regions["ears"] < 0.1)
     outer = (graph.rest[:, 1] < landmarks[CHIN, 1] + 0.006) | (regions["ears"] > 0.1) | (hair > 0.02) | (regions["face"] < 0.3)
-    weight = _gated(weight, colour, core, outer, graph)
+    weight = _gated(weight, colour, core, outer | beside_hair, beside_hair, graph)
     return PhotoNodes(
         posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour, weight=weight,
         core=core, brows=brows, eyes=eyes, lips=lips, mm_px=mm_px,
@@ -168,7 +172,9 @@ def _openings(landmarks: np.ndarray, shape: tuple[int, int], mm_px: float) -> np
     return cv2.GaussianBlur(out, (0, 0), max(0.5, 0.3 * mm_px))
 
 
-def _gated(weight: np.ndarray, linear: np.ndarray, core: np.ndarray, outer: np.ndarray, graph: NodeGraph) -> np.ndarray:
+def _gated(
+    weight: np.ndarray, linear: np.ndarray, core: np.ndarray, outer: np.ndarray, beside_hair: np.ndarray, graph: NodeGraph
+) -> np.ndarray:
     """Weights with what is not of the face's colour taken out beyond the face, and a margin around it."""
     encoded = np.clip(linear, 0, 1) ** (1 / 2.2)
     lab = cv2.cvtColor(encoded[None].astype(np.float32), cv2.COLOR_RGB2LAB)[0].astype(np.float64)
@@ -178,6 +184,7 @@ def _gated(weight: np.ndarray, linear: np.ndarray, core: np.ndarray, outer: np.n
     spread = np.maximum(1.48 * np.median(np.abs(lab[core] - middle), axis=0), (4, 2, 2))
     distance = np.sqrt((((lab - middle) / spread / (GATE_LIGHTNESS, 1, 1)) ** 2).sum(1))
     alien = (distance > GATE) | (lab[:, 0] > middle[0] + GATE_BRIGHTER * spread[0])
+    alien |= beside_hair & (lab[:, 0] < middle[0] - GATE_HAIR_SHADOW * spread[0])
     gated = np.where(outer & alien, 0, weight)
     gated = np.where(outer, graph.eroded(gated, 4), gated)
     # A soft rim, never above what was trusted.
