@@ -48,8 +48,8 @@ def build_hair(
     """Hair shells for the fitted head; light (9, 3) and shading_power as avatar3d.render.scene defines them."""
     count = len(head.vertices)
     if not seg.hair_mask.any():
-        nothing = np.zeros(count, np.float32)
-        return HairResult(None, nothing, np.zeros(3, np.float32), np.zeros((count, 3), np.float32), 0.0, 0.0, 1.0, list(seg.notes))
+        still = np.zeros((count, 3), np.float32)
+        return HairResult(None, np.zeros(count, np.float32), np.zeros(3, np.float32), still, 0.0, 0.0, 1.0, list(seg.notes))
     shape = build_shape(work, seg, fit.vertices, head)
     depth = np.clip(SHELL_SHARE * shape.thickness, MIN_SHELL_M, MAX_SHELL_M)
     mesh = _Mesh.over(shape, depth)

@@ -18,7 +18,7 @@ def texel_m(rows: int) -> float:
 
 
 def flow_step(angle: np.ndarray) -> np.ndarray:
-    """(rows, columns, 2) f32 texels (x, y) that one texel height along the flow moves; angle: (rows, columns) from the meridian."""
+    """(rows, columns, 2) f32 texels (x, y) moved by a texel height along the flow; angle: (rows, columns) off the meridian."""
     rows, columns = angle.shape
     _, colatitude = cell_centres(rows, columns)
     sine = np.maximum(np.sin(colatitude), MIN_SINE)

@@ -24,10 +24,13 @@ COVER = np.array([1.0, 0.92, 0.80, 0.62, 0.42, 0.05], np.float32)  # share of ea
 BANDS_TEXELS = (0.9, 1.8, 3.6, 7.2, 14.4, 28.8)  # blurs between which the detail's bands lie; above the last is the base tone
 FINE_FACING, COARSE_FACING = (0.45, 0.70), (0.30, 0.56)  # cosine to the photo's camera over which a band comes from the photo
 TONE_OFFSET = 0.02  # linear; tones are log(albedo + offset), so that the noise of deep shadow does not pass for contrast
+SCALP_SHADE = 0.45  # of the hair's albedo: skin seen between its roots
 MIN_STRAND_M, MAX_STRAND_M = 0.003, 0.045
 STRAND_PER_COHERENCE_M = 0.16  # cropped curls measure 0.35 and long straight hair 0.6 on the scale of the structure tensor,
 NOISE_COHERENCE = 0.31  # where noise measures this
 HUE_TOLERANCE = 3.0  # robust deviations of hue that still are hair
+SHARES = np.linspace(0.005, 0.995, 65)  # at which distributions are matched
+USUAL_DEVIATION = 0.05  # of a band's tone where the photo shows too little hair to measure it
 MIN_SURE_TEXELS = 1500  # of well seen hair; statistics of fewer mean nothing
 COARSE_SHARE = 0.6  # of the photo's coarse contrast is kept where it is made up: part of it is the cut and parting seen there
 # Hair that no photo shows gets what any head has: a sheen about the crown, shade at its lower edge, broad uneven tones.
@@ -64,8 +67,9 @@ def build_texture(
     strands = _Strands(angle, strand_m)
     color, base = _paint(seen, strands, inside_m, shape.covered)
     opacity = _opacity(seen, strands, inside_m, shape)
-    tone = np.median(base[enlarge(inside_m, *base.shape[:2]) > 0.004], axis=0) if (inside_m > 0.004).any() else base.mean((0, 1))
-    return HairTexture(to_u8(linear_to_srgb(color)), opacity, inside_m, linear_to_srgb((np.exp(tone) - TONE_OFFSET) * 0.45))
+    under = enlarge(inside_m, *base.shape[:2]) > 0.004
+    scalp = SCALP_SHADE * np.clip(np.exp(np.median(base[under] if under.any() else base.reshape(-1, 3), 0)) - TONE_OFFSET, 0, 1)
+    return HairTexture(to_u8(linear_to_srgb(color)), opacity, inside_m, linear_to_srgb(scalp))
 
 
 @dataclass(frozen=True)
@@ -164,11 +168,9 @@ def _flow(work: WorkPicture, seg: Segmentation, shape: HairShape, seen: _Seen) -
     # Cramer's rule for [around along] t = o.
     t_around = ox * along[..., 1] - oy * along[..., 0]
     t_along = around[..., 0] * oy - around[..., 1] * ox
-    angle = np.arctan2(t_around, t_along) if np.mean(around[..., 0] * along[..., 1] - around[..., 1] * along[..., 0]) > 0 else (
-        np.arctan2(-t_around, -t_along))
-    area = np.abs(around[..., 0] * along[..., 1] - around[..., 1] * along[..., 0])
+    angle = np.arctan2(t_around, t_along)
     core = cv2.erode(seg.hair_mask.astype(np.float32), np.ones((9, 9), np.uint8))
-    trust = look_up(coherence, pixels) ** 2 * look_up(core, pixels) * _ramp(shape.facing, 0.35, 0.65) * (area > 0)
+    trust = look_up(coherence, pixels) ** 2 * look_up(core, pixels) * _ramp(shape.facing, 0.35, 0.65)
     harmonic = Harmonic(ROWS, COLUMNS)
     whorl = WHORL_RAD * np.exp(-((colatitude / WHORL_REACH_RAD) ** 2))
     cos2 = harmonic.fill(np.cos(2 * angle), trust, 0.006, np.cos(2 * whorl))
@@ -202,7 +204,8 @@ class _Strands:
 
     def mixed(self) -> np.ndarray:
         """All of them, finer ones stronger inside some locks than in others."""
-        return (self.hair * np.exp(0.35 * self.lock) + self.strand * np.exp(0.3 * self.clump) + self.lock + self.clump + self.wave).astype(np.float32)
+        fine = self.hair * np.exp(0.35 * self.lock) + self.strand * np.exp(0.3 * self.clump)
+        return (fine + self.lock + self.clump + self.wave).astype(np.float32)
 
 
 def _hairline_distance(coverage: np.ndarray) -> np.ndarray:
@@ -240,32 +243,33 @@ def _paint(seen: _Seen, strands: _Strands, inside_m: np.ndarray, covered: bool) 
         sure = coarse_weight
     base = _base_tone(seen.tone, coarse_weight, sure)
     detail = luma - photo_base
-    if (sure > 0.5).sum() >= MIN_SURE_TEXELS:
-        good = sure > 0.5
-        slope = [float((( seen.tone[..., c] - _weighted_blur(seen.tone[..., c], coarse_weight, BANDS_TEXELS[-1]))[good] * detail[good]).sum()
-                       / max(float((detail[good] ** 2).sum()), 1e-6)) for c in range(3)]
-        quantiles = np.quantile(detail[good] / max(float(detail[good].std()), 1e-4), np.linspace(0.005, 0.995, 65))
-    else:
-        good, slope, quantiles = None, [1.0, 1.0, 1.0], None
+    good = sure > 0.5
+    measured = good.sum() >= MIN_SURE_TEXELS
+    slope = np.ones(3)
+    if measured:
+        # How much more one channel swings than another: highlights are paler than the hair's own colour.
+        swing = np.stack([_weighted_blur(seen.tone[..., c], coarse_weight, BANDS_TEXELS[-1]) for c in range(3)], -1)
+        slope = ((seen.tone - swing)[good] * detail[good, None]).sum(0) / max(float((detail[good] ** 2).sum()), 1e-6)
+        quantiles = np.quantile(detail[good] / max(float(detail[good].std()), 1e-4), SHARES)
 
     noise_bands, _ = _bands(strands.mixed(), np.ones(size, np.float32))
     total = np.zeros(size, np.float32)
     spread = np.zeros(size, np.float32)
     shares = np.interp(BANDS_TEXELS, (3.6, 14.4), (1.0, COARSE_SHARE))
     for band, noise, kept in zip(photo_bands, noise_bands, shares, strict=True):
-        deviation = _local_deviation(band, sure, good) * kept
+        deviation = (_local_deviation(band, sure) if measured else np.float32(USUAL_DEVIATION)) * kept
         total += noise / noise.std() * deviation
         spread += deviation**2
     spread = np.sqrt(spread)
     made = total
-    if quantiles is not None:
+    if measured:
         # Neighbouring bands are correlated, in the photo as in the noise: match the sum's distribution, not its parts'.
-        normal = np.quantile((total / spread)[::4, ::4], np.linspace(0.005, 0.995, 65))
+        normal = np.quantile((total / spread)[::4, ::4], SHARES)
         joint = float(detail[good].std()) / float(np.sqrt(sum(np.square(band[good]).mean() for band in photo_bands)))
         made = np.interp(total / spread, normal, quantiles).astype(np.float32) * spread * joint
     made_bands, made_base = _bands(made, np.ones(size, np.float32))
 
-    made_base += _usual_tone(strands, inside_m, covered, float(photo_base[good].std()) if good is not None else 0.1)
+    made_base += _usual_tone(strands, inside_m, covered, float(photo_base[good].std()) if measured else 2 * USUAL_DEVIATION)
     result = np.zeros((*size, 3), np.float32)
     fine_to_coarse = np.linspace(0, 1, len(BANDS_TEXELS))
     color_bands = [_bands(np.ascontiguousarray(seen.tone[..., c]), coarse_weight)[0] for c in range(3)]
@@ -284,7 +288,8 @@ def _usual_tone(strands: _Strands, inside_m: np.ndarray, covered: bool, photo_de
     """(H, W) tone added where the photo shows nothing."""
     size = (COLOR_ROWS, COLOR_COLUMNS)
     _, colatitude = cell_centres(*size)
-    sheen = np.exp(-(((colatitude + 0.05 * strands.broad - SHEEN_AT_RAD) / SHEEN_WIDTH_RAD) ** 2)) * (0.8 + 0.25 * strands.clump)
+    sheen = np.exp(-(((colatitude + 0.05 * strands.broad - SHEEN_AT_RAD) / SHEEN_WIDTH_RAD) ** 2))
+    sheen *= 0.8 + 0.25 * strands.clump
     hem = np.exp(-np.clip(enlarge(inside_m, *size), 0, None) / HEM_REACH_M)
     broad = min(BROAD_SHARE * photo_deviation, MAX_BROAD_TONE) * np.clip(strands.broad, -2, 2)
     shown = np.cumsum(COVER[::-1] * np.cumprod(np.r_[1.0, 1 - COVER[:0:-1]]) * OCCLUSION[::-1])[-1]
@@ -295,16 +300,14 @@ def _weighted_blur(values: np.ndarray, weight: np.ndarray, sigma: float) -> np.n
     return blur(values * weight, sigma) / np.maximum(blur(weight, sigma), 1e-4)
 
 
-def _local_deviation(band: np.ndarray, sure: np.ndarray, good: np.ndarray | None) -> np.ndarray:
-    """(H, W) standard deviation of a band where it is seen, its mean elsewhere."""
-    if good is None:
-        return np.full(band.shape, 0.05, np.float32)
-    overall = float(np.average(np.clip(band[good], -0.8, 0.8) ** 2))
-    small = (band.shape[0] // 8, band.shape[1] // 8)
-    energy = cv2.resize(np.clip(band, -0.8, 0.8) ** 2 * sure, small[::-1], interpolation=cv2.INTER_AREA)
-    weight = cv2.resize(sure, small[::-1], interpolation=cv2.INTER_AREA)
-    local = (blur(energy, 5) + 0.15 * overall) / (blur(weight, 5) + 0.15)
-    return np.sqrt(enlarge(local, *band.shape))
+def _local_deviation(band: np.ndarray, sure: np.ndarray) -> np.ndarray:
+    """(H, W) standard deviation of a band about where it is seen, its mean elsewhere."""
+    power = np.clip(band, -0.8, 0.8) ** 2
+    overall = float((power * sure).sum() / sure.sum())
+    small = (band.shape[1] // 8, band.shape[0] // 8)
+    energy = cv2.resize(power * sure, small, interpolation=cv2.INTER_AREA)
+    weight = cv2.resize(sure, small, interpolation=cv2.INTER_AREA)
+    return np.sqrt(enlarge((blur(energy, 5) + 0.15 * overall) / (blur(weight, 5) + 0.15), *band.shape))
 
 
 def _base_tone(tone: np.ndarray, weight: np.ndarray, sure: np.ndarray) -> np.ndarray:
@@ -364,10 +367,7 @@ def _opacity(seen: _Seen, strands: _Strands, inside_m: np.ndarray, shape: HairSh
         else:
             cut = 1 - cover
             alpha = np.clip((reach - cut) / 0.22 + 0.5, 0, 1)
-            if depth <= 1:
-                alpha = np.maximum(alpha, photo)
-            else:
-                alpha = alpha * (1 - crown)
+            alpha = np.maximum(alpha, photo) if depth <= 1 else alpha * (1 - crown)
             alpha = alpha * np.clip((edge - 0.0012 * depth) / 0.0016 + 0.5, 0, 1)
         levels.append(np.rint(alpha * 255).astype(np.uint8))
     return np.stack(levels)
