@@ -102,7 +102,7 @@ def _opengl() -> list[Check]:
     import moderngl
 
     try:
-        context = moderngl.create_standalone_context(backend="egl")
+        context = moderngl.create_standalone_context(backend="egl")  # type: ignore[arg-type]
     except Exception as error:  # moderngl raises bare Exception for every failure of the driver
         return [Check("opengl", False, f"no OpenGL through EGL: {error}", _GL_FIX)]
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,8 +119,6 @@ def grid(pictures: Sequence[np.ndarray], columns: int | None = None) -> np.ndarr
 
 def encode_picture(picture: np.ndarray, suffix: str) -> bytes:
     """The bytes of a picture file of that suffix, for embedding in a page."""
-    from io import BytesIO
-
     stream = BytesIO()
     _save_still(_image(picture), stream, suffix)
     return stream.getvalue()
@@ -138,7 +137,7 @@ def _image(picture: np.ndarray) -> Image:
     return Image.fromarray(np.ascontiguousarray(picture))
 
 
-def _save_still(image: Image, target: object, suffix: str) -> None:
+def _save_still(image: Image, target: Path | BytesIO, suffix: str) -> None:
     if suffix == ".png":
         image.save(target, format="PNG", compress_level=6)
     elif suffix == ".webp":

@@ -72,10 +72,11 @@ def sample_bilinear(image: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     Exact in the coordinates, where common image libraries round them to 1/32 pixel.
     """
     height, width = image.shape[:2]
-    x = np.clip(np.nan_to_num(pixels[..., 0]) - 0.5, 0, width - 1)
-    y = np.clip(np.nan_to_num(pixels[..., 1]) - 0.5, 0, height - 1)
-    column = np.minimum(x.astype(np.int64), max(width - 2, 0))
-    row = np.minimum(y.astype(np.int64), max(height - 2, 0))
+    # fmax and fmin also bring a NaN, which belongs to no pixel, into the image.
+    x = np.fmin(np.fmax(pixels[..., 0] - 0.5, 0), width - 1)
+    y = np.fmin(np.fmax(pixels[..., 1] - 0.5, 0), height - 1)
+    column = np.minimum(x.astype(np.int32), max(width - 2, 0))
+    row = np.minimum(y.astype(np.int32), max(height - 2, 0))
     fx, fy = (x - column).astype(np.float32), (y - row).astype(np.float32)
     if image.ndim == 3:
         fx, fy = fx[..., None], fy[..., None]

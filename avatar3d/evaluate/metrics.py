@@ -16,7 +16,7 @@ from avatar3d.color import LUMA_BT709
 from avatar3d.evaluate.correspondence import Correspondences, EyeView, sample_bilinear
 
 PATCH_RADIUS_PX = 6  # 13 × 13 pixels: 8 mm on the face at the default size, smaller than an eye
-PATCH_SPACING_PX = 10  # at most one patch in each such cell, so that one eyebrow does not vote a hundred times
+PATCH_SPACING_PX = 13  # at most one patch in each such cell, so that one eyebrow does not vote a hundred times
 # The match is found in blurred pictures, whose basins are wide, and ends in sharp ones: a blur acts differently on a surface
 # that the two eyes see at different slants.
 COARSE_SIGMA_PX, COARSE_REACH_PX = 3.0, 8.0  # wide enough that steps of SEARCH_STEP_PX find the basin
@@ -27,7 +27,7 @@ MIN_VALID_SHARE = 0.8  # of a patch's pixels that both eyes see
 # step anywhere would move the match by more than the tenth of a pixel that is to be measured.
 MIN_TEXTURE = (1.2 / 255) ** 2
 MIN_CORRELATION = 0.8  # normalised, between the matched patches; a lower one is no match
-SEARCH_X_PX, SEARCH_Y_PX = 64.0, 12.0  # how far from the geometry the coarse search looks (wrong eye distances go far)
+SEARCH_X_PX, SEARCH_Y_PX = 64.0, 8.0  # how far from the geometry the coarse search looks (wrong eye distances go far)
 SEARCH_STEP_PX = 4.0
 ITERATIONS = 15
 CONVERGED_PX = 1e-3
@@ -56,7 +56,7 @@ class StereoSample:
     compared: int
     covisible: int
     covered: int
-    displacements: Displacements
+    displacements: Displacements | None  # None where there is no one depth to compare with
     displacements_view_term: Displacements | None  # with the view term on; the controls are not measured twice
 
 
@@ -113,29 +113,31 @@ def summarise(samples: Sequence[StereoSample]) -> dict[str, float | None]:
     """The keys of `evaluate --json` for pairs of one kind; None where nothing could be measured."""
     compared = sum(sample.compared for sample in samples)
     covered = sum(sample.covered for sample in samples)
-    shifts = np.concatenate([sample.displacements.shift for sample in samples])
-    shown = [sample.displacements_view_term.shift for sample in samples if sample.displacements_view_term is not None]
-    candidates = sum(sample.displacements.candidates for sample in samples)
+    plain = [sample.displacements for sample in samples if sample.displacements is not None]
+    shown = [sample.displacements_view_term for sample in samples if sample.displacements_view_term is not None]
 
     def rmse(total: float) -> float | None:
         return round(float(np.sqrt(total / (3 * compared))), 4) if compared else None
 
-    def p95(values: np.ndarray) -> float | None:
+    def p95(found: list[Displacements], axis: int) -> float | None:
+        values = np.concatenate([one.shift[:, axis] for one in found])
         return round(float(np.percentile(np.abs(values), 95)), 4) if len(values) else None
 
-    figures = {
+    figures: dict[str, float | None] = {
         "rmse_255": rmse(sum(sample.squared_error_sum for sample in samples)),
         "rmse_255_view_term": rmse(sum(sample.squared_error_sum_view_term for sample in samples)),
-        "vertical_disparity_px_p95": p95(shifts[:, 1]),
-        "disparity_error_px_p95": p95(shifts[:, 0]),
         "covisible_fraction": round(sum(s.covisible for s in samples) / covered, 4) if covered else None,
         "compared_pixels": compared,
-        "matched_fraction": round(len(shifts) / candidates, 4) if candidates else None,
-        "patches": candidates,
     }
+    if plain:
+        candidates = sum(found.candidates for found in plain)
+        figures["vertical_disparity_px_p95"] = p95(plain, 1)
+        figures["disparity_error_px_p95"] = p95(plain, 0)
+        figures["matched_fraction"] = round(sum(len(found.shift) for found in plain) / candidates, 4) if candidates else None
+        figures["patches"] = candidates
     if shown:
-        figures["vertical_disparity_px_p95_view_term"] = p95(np.concatenate(shown)[:, 1])
-        figures["disparity_error_px_p95_view_term"] = p95(np.concatenate(shown)[:, 0])
+        figures["vertical_disparity_px_p95_view_term"] = p95(shown, 1)
+        figures["disparity_error_px_p95_view_term"] = p95(shown, 0)
     return figures
 
 

@@ -30,6 +30,7 @@ from avatar3d.render.frame import Frame, RenderOptions
 if TYPE_CHECKING:
     from avatar3d.render import Renderer
 
+Pair = tuple[EyeView, EyeView]
 LOOK_AT = (0.0, -0.02, -0.06)  # metres, head frame: the middle of a head with hair
 PICTURE_GREY = 0.5  # sRGB, behind the page's pictures
 SAME_COLOR = 0.5 / 255  # a blended layer that changes a pixel by less changes no 8-bit picture
@@ -49,6 +50,8 @@ VIOLATED = {
     "wrong_ipd": "disparity_error_px_p95",
 }
 RANK_MARGIN = 2.0
+# Which pictures of a pair are matched: the view term matters for the consistent ones, blended pixels have no one disparity.
+_MATCHED = {"avatar": 2, "mesh": 2, "blended": 0}
 RANKING_RULE = (
     "Each wrong control must measure at least twice the avatar on the figure it violates (billboard and wrong IPD: disparity "
     "error; per-eye generator: vertical disparity) and more than the avatar in colour; the plain mesh, which is consistent, "
@@ -215,7 +218,7 @@ def _measure_key(
     matte_left, matte_right, matte_center, matte_far = draw(cast.matte, [left, right, center, far_right], cast.plain)
     full_left, full_right, full_center, full_far = draw(cast.full, [left, right, center, far_right], cast.shown)
     bald_left, bald_right = draw(cast.base, [left, right], cast.bald)
-    bald_glossy = draw(cast.glossy_base, [left, right], cast.bald)
+    bald_glossy_left, bald_glossy_right = draw(cast.glossy_base, [left, right], cast.bald)
 
     links = correspond(base_left, base_right)
     single = _one_depth(base_left, matte_left, base_right, matte_right, links)
@@ -225,13 +228,13 @@ def _measure_key(
     finite = base_left.depth[np.isfinite(base_left.depth)]
     card_m = float(np.median(finite)) if len(finite) else options.distance_m
     random_seed = 2 * options.seed
-    pairs = {
+    pairs: dict[str, tuple[Pair, Pair, Correspondences, np.ndarray]] = {
         "avatar": ((matte_left, matte_right), (full_left, full_right), links, opaque),
         "blended": ((matte_left, matte_right), (full_left, full_right), links, blended),
         "below_blended": ((base_left, base_right), (base_left, base_right), links, blended),
         "billboard": (
-            tuple(controls.billboard(matte_center, eye, card_m) for eye in (left, right)),
-            tuple(controls.billboard(full_center, eye, card_m) for eye in (left, right)),
+            (controls.billboard(matte_center, left, card_m), controls.billboard(matte_center, right, card_m)),
+            (controls.billboard(full_center, left, card_m), controls.billboard(full_center, right, card_m)),
             links,
             opaque,
         ),
@@ -244,22 +247,23 @@ def _measure_key(
         "wrong_ipd": ((matte_left, matte_far), (full_left, full_far), links, opaque),
     }
     bald_links = correspond(bald_left, bald_right)
-    pairs["mesh"] = ((bald_left, bald_right), tuple(bald_glossy), bald_links, bald_links.covisible)
+    pairs["mesh"] = ((bald_left, bald_right), (bald_glossy_left, bald_glossy_right), bald_links, bald_links.covisible)
 
-    samples, summary, pictures, heat = {}, {}, {}, {}
+    samples: dict[str, StereoSample] = {}
+    summary, pictures, heat = {}, {}, {}
     for kind, (plain, shown, pair_links, mask) in pairs.items():
-        samples[kind], heat[kind] = _sample(plain, shown, pair_links, mask, kind in ("avatar", "mesh"))
+        samples[kind], heat[kind] = _sample(plain, shown, pair_links, mask, _MATCHED.get(kind, 1))
         summary[kind] = summarise([samples[kind]])
         pictures[kind] = (_over_grey(shown[0]), _over_grey(shown[1]))
     return KeyResult(yaw_deg, expression, samples, summary, pictures, heat)
 
 
 def _sample(
-    plain: Sequence[EyeView], shown: Sequence[EyeView], links: Correspondences, mask: np.ndarray, twice: bool
+    plain: Pair, shown: Pair, links: Correspondences, mask: np.ndarray, matched: int
 ) -> tuple[StereoSample, np.ndarray]:
     """Figures of one pair over the pixels of `mask`, and its heat map of the shown pictures' differences.
 
-    twice: also match the shown pictures, whose highlights and field lie elsewhere for each eye.
+    matched: 0 measures no displacement, 1 that of the plain pictures, 2 also that of the shown ones.
     """
     difference = color_difference(*plain, links, mask)
     difference_shown = color_difference(*shown, links, mask)
@@ -271,8 +275,8 @@ def _sample(
         compared=int(mask.sum()),
         covisible=int(links.covisible.sum()),
         covered=int(links.covered.sum()),
-        displacements=measure_displacements(*plain, links, mask),
-        displacements_view_term=measure_displacements(*shown, links, mask) if twice else None,
+        displacements=measure_displacements(*plain, links, mask) if matched >= 1 else None,
+        displacements_view_term=measure_displacements(*shown, links, mask) if matched >= 2 else None,
     )
     return sample, heat
 
@@ -319,13 +323,16 @@ def _turntable(
 
 
 def seen_share(avatar: Avatar, yaw_deg: float) -> float:
-    """Share in [0, 1] of the skin facing a viewer at this yaw that the photo showed, by facing area; hair is not counted."""
-    corners = avatar.vertices[avatar.faces[avatar.part == PART_SKIN]].astype(np.float64)
+    """Share in [0, 1] of the head's skin facing a viewer at this yaw that the photo showed, by facing area.
+
+    The neck and the bust do not count, and what hair hides does.
+    """
+    skin = avatar.faces[avatar.part == PART_SKIN]
+    corners = avatar.vertices[skin].astype(np.float64)
     area_normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     yaw = np.radians(yaw_deg)
-    facing = np.maximum(area_normal @ [np.sin(yaw), 0.0, np.cos(yaw)], 0.0)
+    facing = np.maximum(area_normal @ [np.sin(yaw), 0.0, np.cos(yaw)], 0.0) * avatar.head_weight[skin].mean(axis=1)
     height, width = avatar.confidence.shape
-    uv = avatar.uv[avatar.faces[avatar.part == PART_SKIN]].mean(axis=1)
-    confidence = sample_bilinear(avatar.confidence.astype(np.float32) / 255, uv * [width, height])
+    confidence = sample_bilinear(avatar.confidence.astype(np.float32) / 255, avatar.uv[skin].mean(axis=1) * [width, height])
     total = facing.sum()
     return float((facing * confidence).sum() / total) if total > 0 else 0.0

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,7 +182,7 @@ def _page(avatar: Avatar, result: Evaluation, summary: dict[str, object]) -> str
 
 def _rows(result: Evaluation) -> list[dict[str, Any]]:
     """One row per figure: its name, goal, the avatar's value and each control's."""
-    columns = {"avatar": result.stereo, **result.controls}
+    columns: dict[str, Mapping[str, object]] = {"avatar": result.stereo, **result.controls}
     return [
         {
             "name": name,
