@@ -1,11 +1,11 @@
 // The live field: hash grid (Müller et al. 2022, section 3) and MLP for each fragment; avatar3d.field.definition defines it.
-// TABLE_SHIFT, TABLE_MASK: the tables lie level after level in a texture 2^TABLE_SHIFT entries wide.
-uniform sampler2D field_table;
+// The tables lie level after level in one buffer; FEATURES is the type of an entry, LEVEL_MASK the entries of a level less one.
+uniform samplerBuffer field_table;
 uniform vec3 field_box_min;
 uniform vec3 field_box_scale;
 
 FEATURES fetch_features(uint entry) {
-    return FEATURES(texelFetch(field_table, ivec2(entry & TABLE_MASK, entry >> TABLE_SHIFT), 0));
+    return FEATURES(texelFetch(field_table, int(entry)));
 }
 
 FEATURES trilinear(uvec4 lower, uvec4 upper, uint offset, vec3 fraction) {

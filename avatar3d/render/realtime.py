@@ -17,6 +17,7 @@ from avatar3d.avatar import Avatar, BakedField, FieldParams, HairShells
 from avatar3d.camera import Camera
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
+from avatar3d.render.buffer_texture import BufferTexture
 from avatar3d.render.frame import FORMS, SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
 from avatar3d.render.scene import (
     BACK_FACE_SHADE,
@@ -29,21 +30,21 @@ from avatar3d.render.scene import (
     drawn_levels,
     layout_of,
 )
-from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, first_bias, table_shift
+from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, first_bias
 
 GL_FRAMEBUFFER_SRGB = 0x8DB9  # encodes on writing to sRGB targets only; moderngl has no name for it
 GL_SRGB8_ALPHA8 = 0x8C43
-MAX_FEATURES = 4  # channels of a texture
+MAX_FEATURES = 4  # channels of a buffer texture
 NO_CONTEXT = (
     "no OpenGL context could be made ({reason}); install a driver (Debian and Ubuntu: apt install libegl1 libgl1 "
     "libgl1-mesa-dri), or use the reference renderer"
 )
 # Texture units, one for each sampler of shaders/.
 UNITS = {
-    "base_color": 0, "delta_0": 1, "delta_1": 2, "delta_2": 3, "delta_3": 4, "field_q0": 5, "field_q1": 6, "field_table": 7,
-    "hair_color": 8, "hair_opacity": 9,
+    "base_color": 0, "delta_0": 1, "delta_1": 2, "delta_2": 3, "delta_3": 4, "field_q0": 5, "field_q1": 6, "hair_color": 7,
+    "hair_opacity": 8,
 }  # fmt: skip
-HAIR_Q0_UNIT, HAIR_Q1_UNIT = 10, 11
+HAIR_Q0_UNIT, HAIR_Q1_UNIT, FIELD_TABLE_UNIT = 9, 10, 11
 
 
 def create_context() -> Any:
@@ -120,7 +121,8 @@ class _Target:
 class RealtimeRenderer:
     """Owns the GL state: context (made at the first use, or given), programs, buffers and textures of one loaded avatar.
 
-    Use it from one thread. context: an existing moderngl context of a window or an OpenXR session, left open by `close`.
+    Use it from one thread. context: an existing moderngl context of a window or an OpenXR session, left open by `close`. An own
+    context is current only within the calls: put `with renderer.context:` around other GL work, such as making framebuffers.
     """
 
     name = "realtime"
@@ -256,12 +258,11 @@ class RealtimeRenderer:
                 f"the field has {features} features a grid vertex, the realtime renderer draws up to {MAX_FEATURES} live; "
                 "use the baked form"
             )
-        width = 1 << table_shift(params)
-        image = np.ascontiguousarray(params.tables, np.float32).reshape(levels * table_size // width, width, features)
-        texture = self.context.texture((width, len(image)), features, image.tobytes(), alignment=1, dtype="f4")
-        texture.filter = (self.context.NEAREST, self.context.NEAREST)
-        loaded.textures["field_table"] = texture
-        loaded.scope.append(texture)
+        channels = 4 if features == 3 else features  # three are not readable from a buffer before OpenGL 4
+        values = np.zeros((levels * table_size, channels), np.float32)
+        values[:, :features] = params.tables.reshape(levels * table_size, features)
+        loaded.textures["field_table"] = BufferTexture(self.context, values)
+        loaded.scope.append(loaded.textures["field_table"])
 
     def _compile(self, loaded: _Loaded, form: Form) -> _Passes:
         avatar = loaded.avatar
@@ -279,7 +280,7 @@ class RealtimeRenderer:
             generated["field_network"] = field_network(avatar.neural_field)
 
         def head(detail: int) -> _Pass:
-            program = self._program("head", {**defines, "DETAIL": detail}, generated)
+            program = self._program(loaded, "head", {**defines, "DETAIL": detail}, generated)
             return self._pass(
                 loaded,
                 program,
@@ -294,7 +295,7 @@ class RealtimeRenderer:
             hair_defines = dict(defines)
             if form == "baked" and "hair_q0" not in loaded.textures:
                 hair_defines["FIELD"] = FIELD_FORMS["mesh"]
-            program = self._program("hair", {**hair_defines, "BASE_LEVEL": base_level}, generated)
+            program = self._program(loaded, "hair", {**hair_defines, "BASE_LEVEL": base_level}, generated)
             for name, unit in (("field_q0", HAIR_Q0_UNIT), ("field_q1", HAIR_Q1_UNIT)):
                 if name in program:
                     program[name].value = unit
@@ -316,7 +317,7 @@ class RealtimeRenderer:
                 entry.set({"field_box_min": _vector(low), "field_box_scale": _vector(1 / (high - low))})
         return passes
 
-    def _program(self, kind: str, defines: dict[str, object], generated: dict[str, str]) -> Any:
+    def _program(self, loaded: _Loaded, kind: str, defines: dict[str, object], generated: dict[str, str]) -> Any:
         program = self.context.program(
             vertex_shader=assemble(f"{kind}_vertex.glsl", defines, generated),
             fragment_shader=assemble(f"{kind}_fragment.glsl", defines, generated),
@@ -324,6 +325,8 @@ class RealtimeRenderer:
         for name, unit in UNITS.items():
             if name in program:
                 program[name].value = unit
+        if "field_table" in program:
+            loaded.textures["field_table"].assign(program, "field_table", FIELD_TABLE_UNIT)
         return program
 
     def _pass(self, loaded: _Loaded, program: Any, buffers: list[tuple[Any, str, tuple[str, ...]]], indices: Any) -> _Pass:
@@ -417,7 +420,7 @@ class RealtimeRenderer:
             loaded.hair_shade_buffer.write(np.ascontiguousarray(scene.hair.shade, np.float32))
 
     def _bind(self, loaded: _Loaded, scene: Scene) -> None:
-        units = {**UNITS, "hair_q0": HAIR_Q0_UNIT, "hair_q1": HAIR_Q1_UNIT}
+        units = {**UNITS, "hair_q0": HAIR_Q0_UNIT, "hair_q1": HAIR_Q1_UNIT, "field_table": FIELD_TABLE_UNIT}
         for name, texture in loaded.textures.items():
             texture.use(units[name])
         for slot in range(min(len(loaded.deltas), MAX_DELTAS)):

@@ -11,8 +11,6 @@ from avatar3d.avatar import FieldParams
 from avatar3d.resources import shader_path
 
 GLSL_VERSION = 330  # OpenGL 3.3 core: every desktop driver of the last decade, and Mesa's software one
-HARMONICS = 8
-MAX_TABLE_WIDTH_LOG2 = 12  # a texture 4096 entries wide holds 2^24 entries in 4096 rows, within every driver's limit
 _INCLUDE = re.compile(r'^#include "([^"]+)"$', re.MULTILINE)
 FIELD_FORMS = {"mesh": "FIELD_NONE", "baked": "FIELD_BAKED", "live": "FIELD_LIVE"}
 
@@ -50,11 +48,6 @@ def _padded(array: np.ndarray, axis: int) -> np.ndarray:
     return np.pad(array, padding)
 
 
-def table_shift(params: FieldParams) -> int:
-    """log2 of the width of the texture that holds the tables."""
-    return min(int(params.tables.shape[1]).bit_length() - 1, MAX_TABLE_WIDTH_LOG2)
-
-
 def first_bias(params: FieldParams, weights: np.ndarray) -> np.ndarray:
     """(n, 4) f32 bias of the first MLP layer with the motion code's share folded in, for (52,) ARKit weights."""
     motion = np.asarray(weights, np.float32) @ params.motion_projection
@@ -65,12 +58,9 @@ def first_bias(params: FieldParams, weights: np.ndarray) -> np.ndarray:
 def field_defines(params: FieldParams) -> dict[str, object]:
     """What field_live.glsl needs to know of a field."""
     features = params.tables.shape[2]
-    shift = table_shift(params)
     bounds = [params.color_bound] * 3 + [params.alpha_bound]
     return {
         "FEATURES": "float" if features == 1 else f"vec{features}",
-        "TABLE_SHIFT": shift,
-        "TABLE_MASK": f"{(1 << shift) - 1}u",
         "LEVEL_MASK": f"{params.tables.shape[1] - 1}u",
         "FIELD_BOUND": _vec4(np.array(bounds)),
     }
