@@ -376,9 +376,17 @@ class RealtimeRenderer:
             self._write_scene(loaded, scene)
             return [self._frame(loaded, scene, camera, passes, options) for camera in cameras]
 
+    def prepare(self, motion: MotionCode) -> Scene:
+        """Pose the loaded avatar and send it to the GPU, so that `draw` of the scene waits only for the cameras."""
+        loaded = self._require_loaded()
+        with self._current():
+            scene = build_scene(loaded.avatar, motion, loaded.layout)
+            self._write_scene(loaded, scene)
+        return scene
+
     def draw(
         self,
-        motion: MotionCode,
+        motion: MotionCode | Scene,
         cameras: Sequence[Camera],
         framebuffers: Sequence[Any],
         options: RenderOptions | None = None,
@@ -387,6 +395,7 @@ class RealtimeRenderer:
     ) -> None:
         """Draw the loaded avatar into moderngl framebuffers with a depth attachment, one per camera; reads nothing back.
 
+        motion: a motion code, or what `prepare` made of it last.
         sRGB targets are encoded by the driver, others receive linear light. background: linear, premultiplied.
         viewports: (x, y, width, height) in each framebuffer, GL's origin at the bottom left; the whole one by default. Each is
         cleared first. options.supersample has no meaning here. Raises InputError before `load` or on lists of unequal length.
@@ -399,8 +408,7 @@ class RealtimeRenderer:
             raise InputError(f"{counts} were given; expected as many of each")
         with self._current():
             loaded, passes = self._ready(avatar, options.form)
-            scene = build_scene(avatar, motion, loaded.layout)
-            self._write_scene(loaded, scene)
+            scene = motion if isinstance(motion, Scene) else self.prepare(motion)
             self.context.enable_direct(GL_FRAMEBUFFER_SRGB)
             for camera, framebuffer, area in zip(cameras, framebuffers, areas, strict=True):
                 framebuffer.use()
