@@ -19,17 +19,17 @@ from avatar3d.errors import InputError
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.head.model import HeadModel
 from avatar3d.head.rig import gaze_angles
-from avatar3d.motion.code import MotionCode
+from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 
 # Without EXIF the focal length is taken as 1.6 times the longer side (a 58 mm lens on 35 mm film). It is nearly unobservable:
 # 600 to 2500 px fit the same face equally well.
 FOCAL_PRIOR = 1.6
 ROUNDS = 10  # of linearisation; the residual is still from the 7th on
 SWEEPS = 60  # of coordinate descent in a round; each costs a few tenths of a millisecond
+OPPOSED_SIGMA = 0.15  # of the lesser of two opposed weights: a jaw does not go left and right at once
 EXPRESSION_SIGMA = 0.5  # of a weight about the blendshape network's answer, against residuals in mm
 DEPTH_WEIGHT = 0.35  # of the network's z against its x and y: a guess, but it stops sloping skulls
 DEPTH_SCALE = 1.03  # the network's z in its own pixels over true depth, measured against a real scan (tools/measure_fit.py)
-NOSE_DEPTH_WEIGHT = 0.3  # of the nose's z against the rest: the network draws noses up to 4 mm too long
 OUTLINE_WEIGHT = 0.3  # outline points slide on the silhouette
 ROBUST_MM = 1.6  # residual at which a point's weight starts to fall (pseudo-Huber)
 # Identity alone must have a closed, unsmiling mouth, or the photo's expression leaks into it.
@@ -133,7 +133,6 @@ def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
     shapes = (spread @ np.moveaxis(controls, 0, 1).reshape(controls.shape[1], -1)).reshape(-1, count, 3)
     weight = np.sqrt(np.clip(np.asarray(head.landmark_confidence, np.float64), 0.1, 1.0))
     weight[list(OUTLINE)] *= OUTLINE_WEIGHT
-    nose = (head.regions["nose"][head.landmark_tri] * head.landmark_bary).sum(1)
     expressions = len(head.control_expression)
     return _Basis(
         template=head.landmark_points(head.vertices).astype(np.float64) * MM,
@@ -144,7 +143,7 @@ def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
         mean=np.r_[head.identity_mean, blendshapes].astype(np.float64),
         precision=np.r_[1 / head.identity_sigma**2, np.full(expressions, 1 / EXPRESSION_SIGMA**2)].astype(np.float64),
         weight=weight,
-        depth_weight=DEPTH_WEIGHT * weight * (1 - (1 - NOSE_DEPTH_WEIGHT) * nose),
+        depth_weight=DEPTH_WEIGHT * weight,
     )
 
 
@@ -160,6 +159,7 @@ def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[n
     """Coefficients, rotation (3,3) and translation (3,) mm that bring the model's landmarks onto (468,3) points."""
     coefficients = basis.mean.copy()
     mouth_rows, mouth_target = _mouth_rows(basis)
+    opposed = _opposed(basis)
     focal = np.diag(intrinsics)[:2]
     rotation, translation = _first_pose(basis, coefficients, points, intrinsics)
     for _ in range(ROUNDS):
@@ -191,12 +191,31 @@ def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[n
         target = target - basis_of_pose @ (basis_of_pose.T @ target)
         rows = np.concatenate([rows, mouth_rows.T], 1)
         target = np.r_[target, mouth_target - mouth_rows @ coefficients]
-        gram = rows @ rows.T + np.diag(basis.precision)
+        gram = rows @ rows.T + np.diag(basis.precision) + opposed
         linear = rows @ (target + rows.T @ coefficients) + basis.precision * basis.mean
         descend(gram, linear, coefficients, basis.lower, basis.upper, SWEEPS)
     shape = basis.template + np.tensordot(coefficients, basis.shapes, 1)
     rotation, translation = _refine_pose(shape, points, basis, intrinsics, rotation, translation)
     return coefficients, rotation, translation
+
+
+# Pairs that pull apart; half their product's penalty in each off-diagonal place of the normal matrix keeps one of them at zero.
+OPPOSED = (
+    ("jawLeft", "jawRight"), ("mouthLeft", "mouthRight"), ("mouthSmileLeft", "mouthFrownLeft"), ("mouthSmileRight", "mouthFrownRight"),
+    ("eyeLookUpLeft", "eyeLookDownLeft"), ("eyeLookUpRight", "eyeLookDownRight"), ("eyeLookInLeft", "eyeLookOutLeft"),
+    ("eyeLookInRight", "eyeLookOutRight"), ("eyeBlinkLeft", "eyeWideLeft"), ("eyeBlinkRight", "eyeWideRight"),
+)  # fmt: skip
+
+
+def _opposed(basis: _Basis) -> np.ndarray:
+    """(n,n) addition to the normal matrix that charges the product of opposed weights, positive semidefinite with their prior."""
+    out = np.zeros((len(basis.mean), len(basis.mean)))
+    for first, second in OPPOSED:
+        i, j = (basis.identity_count + ARKIT_INDEX[name] for name in (first, second))
+        out[i, j] = out[j, i] = 1 / OPPOSED_SIGMA**2
+        # Descent in a box needs no definiteness, but keeps its direction only with a diagonal that carries the product.
+        out[i, i] = out[j, j] = 1 / OPPOSED_SIGMA**2 * 0.25
+    return out
 
 
 def _mouth_rows(basis: _Basis) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from avatar3d.motion.code import ARKIT_INDEX
 INNER_LIP_UPPER = (191, 80, 81, 82, 13, 312, 311, 310, 415)
 INNER_LIP_LOWER = (95, 88, 178, 87, 14, 317, 402, 318, 324)
 MOUTH_CORNERS = (61, 291)
+MOUTH_ENDS = (78, 308)  # of the opening
 MM = 1000.0
 
 # Which shapes may close the mouth and level its corners; rolls would hide the lips instead.
@@ -22,7 +23,9 @@ SHAPE_BOX = (-0.25, 0.8)
 REST_BLINK_MAX, REST_SQUINT_MAX = 0.16, 0.2
 LIP_PRESS_M = 0.0003  # closed lips touch and press a little
 SEAL_REACH_M = 0.009  # over which a lip gives way when it is moved to meet the other
-FRONT_TEETH_M = 0.012  # incisors and canines
+FRONT_TEETH_M = 0.006  # central incisors
+UPPER_EDGE_BELOW_M = 0.0022  # people at rest: the edge shows about 2 mm below a relaxed upper lip
+JAW_STILL_M = 0.001  # what an opening jaw moves less than this belongs to the skull
 MAX_SEAL_M = 0.004  # more than this is an open mouth that the shapes should have closed
 PHOTO_RIDGE_MM = 2.0  # error that a unit of a weight's change from the fit must save on every skin vertex
 
@@ -63,17 +66,20 @@ def neutral_head(head: HeadModel, vertices: np.ndarray, expression: np.ndarray) 
 
 
 def place_teeth(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
-    """Vertices (V,3) with teeth and tongue as high and as deep behind the lip line as they are in the template.
+    """Vertices (V,3) with the upper incisors' edge UPPER_EDGE_BELOW_M below the lip line, and as deep behind it as the template's.
 
-    Identity shapes move lips and teeth apart: a thin upper lip alone would bare the gums.
+    Identity shapes move lips and teeth apart, and the template's own teeth sit too high to show in a smile.
     """
     ring = [*INNER_LIP_UPPER, *INNER_LIP_LOWER]
-    lips = (head.landmark_points(vertices) - head.landmark_points(head.vertices))[ring].mean(0)
+    line = head.landmark_points(vertices)[ring].mean(0)
+    depth = line[2] - head.landmark_points(head.vertices)[ring, 2].mean()
     teeth = head.vertex_part == TEETH
     front = teeth & (np.abs(head.vertices[:, 0]) < FRONT_TEETH_M)
-    shift = lips - (vertices - head.vertices)[front].mean(0)
+    upper = front & (head.expression[ARKIT_INDEX["jawOpen"]][:, 1] > -JAW_STILL_M)
+    down = line[1] - UPPER_EDGE_BELOW_M - vertices[upper, 1].min()
+    forward = depth - (vertices - head.vertices)[front, 2].mean()
     placed = vertices.copy()
-    placed[teeth | (head.vertex_part == TONGUE)] += (0.0, shift[1], shift[2])
+    placed[teeth | (head.vertex_part == TONGUE)] += (0.0, down, forward)
     return placed
 
 
@@ -82,14 +88,15 @@ def seal_lips(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
     lips = np.flatnonzero((head.regions["lips"] > 0.5) & (head.vertex_part == SKIN))
     jaw = -head.expression[ARKIT_INDEX["jawOpen"]][:, 1]
     lower = jaw[lips] > 0.5 * jaw[lips].max()
-    half_width = np.abs(vertices[lips, 0]).max()
+    ends = head.landmark_points(vertices)[list(MOUTH_ENDS), 0]
+    half_width = float(np.abs(ends).mean())
     line = _lip_line(vertices[lips], lower, half_width)
     if line is None:
         return vertices
     stations, gap, height, depth = line
     x = vertices[:, 0]
     closing = np.interp(x, stations, np.clip(gap + LIP_PRESS_M, 0, MAX_SEAL_M))
-    closing *= np.clip((1.05 * half_width - np.abs(x)) / (0.25 * half_width), 0, 1)
+    closing *= np.clip((1.05 * half_width - np.abs(x)) / (0.1 * half_width), 0, 1)
     away = np.hypot(vertices[:, 1] - np.interp(x, stations, height), vertices[:, 2] - np.interp(x, stations, depth))
     fade = np.exp(-((away / SEAL_REACH_M) ** 2))
     # Only what the lips belong to moves; teeth and tongue keep their place.
@@ -108,8 +115,8 @@ def _lip_line(
     lips: (L, 3) vertices, lower: (L,) bool. None for lips that overlap nowhere.
     """
     stations, gap, height, depth = [], [], [], []
-    reach = half_width / 8  # lips have a vertex every few millimetres
-    for x in np.linspace(-0.8, 0.8, 17) * half_width:
+    reach = half_width / 14  # lips have a vertex every two millimetres
+    for x in np.linspace(-0.95, 0.95, 29) * half_width:
         near = np.abs(lips[:, 0] - x) < reach
         if (near & lower).any() and (near & ~lower).any():
             top, bottom = lips[near & ~lower, 1].min(), lips[near & lower, 1].max()

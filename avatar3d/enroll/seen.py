@@ -26,6 +26,7 @@ CHIN = 152
 
 # Cosine to the viewing ray at which the photo starts to count, and the ramp to full trust: below, pixels are stretched.
 FACING_FROM, FACING_RAMP = 0.16, 0.34
+LID_FACING_FROM = 0.45
 OCCLUSION_M = 0.004  # behind the nearest surface by more than this is hidden
 SILHOUETTE_M = 0.0022  # pixels nearer than this to an occluding edge may show the wrong surface
 HAIR_MARGIN_M = 0.0035
@@ -108,6 +109,9 @@ def look_at_photo(
     if matte is None or hair_alpha is None:
         weight *= regions["face"]
     weight *= 1 - np.clip(2 * regions["inner_mouth"], 0, 1)
+    # A lid's fold is seen edge-on and smears when the lid closes.
+    lid = np.clip(1.5 * regions["eyelids"], 0, 1)
+    weight *= 1 - lid * (1 - np.clip((facing - LID_FACING_FROM) / FACING_RAMP, 0, 1))
     covered = _openings(picture.landmarks_px[:, :2], picture.rgb.shape[:2], mm_px)
     weight *= 1 - sample(covered, pixels)
 

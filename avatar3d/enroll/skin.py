@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -19,7 +19,7 @@ from avatar3d.enroll.openness import openness
 from avatar3d.enroll.parts import inner_mouth_color, paint_parts
 from avatar3d.enroll.seen import PhotoNodes, look_at_photo, sample
 from avatar3d.enroll.surface import Atlas, NodeGraph, atlas, node_graph
-from avatar3d.enroll.wrinkles import fold_layer, fold_row
+from avatar3d.enroll.wrinkles import fold_mask, fold_row, folds, low_band
 from avatar3d.field.shells import sample_bilinear
 from avatar3d.head.model import HeadModel
 from avatar3d.render.scene import shade_of
@@ -30,6 +30,7 @@ PRIOR = 2.5e-3  # pull of the skin's own median against one fully trusted photo 
 MIRROR_TRUST = 0.5  # of the other side's colour: the face is symmetric, its light is not quite
 PRIOR_PERCENTILE = 58.0  # of the core skin: a little above the middle, as shadows outnumber highlights
 DELTA_SIZE = 512  # texels a side of the fold layer: folds are millimetres wide
+DELTA_BLUR_MM = 0.35
 CONFIDENCE_SIZE = 512
 TEXEL_HAIR_GAIN = 1.5
 # Where the photo does not show it, skin in hollows is darker and redder: light that got in has passed through skin.
@@ -95,15 +96,11 @@ def build_skin(
     plain = _plain_skin(nodes, node_albedo)
 
     # Folds of the photo's expression leave the texture and come back with the motion.
-    folds = fold_layer(view.fit, head, graph, nodes, node_albedo)
-    row = fold_row(view.fit)
-    deltas = []
-    fold_texels = np.zeros((int(texels.on_graph.sum()), 3), np.float32)
-    if row is not None and np.abs(folds).max() > 0.01:
-        deltas.append(TextureDelta("photo expression", row, 0.0, _over_atlas(head, DELTA_SIZE, folds)))
-        uv = texels.raster.interpolate(head.faces, head.uv)[texels.on_graph]
-        fold_texels = sample_bilinear(deltas[0].log_ratio, uv)
-    encoded = np.maximum(node_albedo * np.exp(-folds), 1e-5) ** (1 / GAMMA)
+    delta, node_folds = _expression_layer(view, shade_vertex, node_albedo)
+    fold_texels: np.ndarray | float = 0.0
+    if delta is not None:
+        fold_texels = sample_bilinear(delta.log_ratio, texels.raster.interpolate(head.faces, head.uv)[texels.on_graph])
+    encoded = np.maximum(node_albedo * np.exp(-node_folds), 1e-5) ** (1 / GAMMA)
     base = _fill(graph, nodes, encoded, plain)
 
     detail, trust = _photo_texels(view, texels, shade_vertex, fold_texels, nodes.posed, nodes.weight, hair_alpha)
@@ -141,9 +138,29 @@ def build_skin(
     confidence = to_u8(_over_atlas(head, CONFIDENCE_SIZE, nodes.weight[:, None])[..., 0])
     face = texels.from_nodes @ (graph.spread @ head.regions["face"]) > 0.5
     return SkinResult(
-        base_color=base_color, confidence=confidence, texture_deltas=deltas, light=view.light, shading_power=SHADING_POWER,
+        base_color=base_color, confidence=confidence, texture_deltas=[] if delta is None else [delta], light=view.light, shading_power=SHADING_POWER,
         skin_color_srgb=linear_to_srgb(plain**GAMMA), coverage=float((trust[face] > 0.3).mean()),
     )  # fmt: skip
+
+
+def _expression_layer(view: SkinView, shade_vertex: np.ndarray, node_albedo: np.ndarray) -> tuple[TextureDelta | None, np.ndarray]:
+    """The folds' texture delta, None for a face at rest, and the folds at the nodes (N, 3)."""
+    row = fold_row(view.fit)
+    nothing = np.zeros_like(node_albedo)
+    if row is None:
+        return None, nothing
+    texels = atlas(view.head, DELTA_SIZE)
+    mask = fold_mask(view.fit, view.head, view.graph, view.nodes)
+    low = low_band(view.graph, view.nodes, node_albedo)
+    # The layer's texels are coarser than the picture: without this blur they would alias pores into folds.
+    smooth = replace(view.picture, rgb=cv2.GaussianBlur(view.picture.rgb, (0, 0), max(0.3, DELTA_BLUR_MM * view.nodes.mm_px)))
+    encoded, _ = _photo_texels(replace(view, picture=smooth), texels, shade_vertex, 0.0, view.nodes.posed, view.nodes.weight, None)
+    layer = np.zeros((DELTA_SIZE * DELTA_SIZE, 3), np.float32)
+    layer[texels.raster.texel[texels.on_graph]] = folds(encoded**GAMMA, texels.from_nodes @ low, texels.from_nodes @ mask)
+    layer = layer.reshape(DELTA_SIZE, DELTA_SIZE, 3)
+    if np.abs(layer).max() < 0.01:
+        return None, nothing
+    return TextureDelta("photo expression", row, 0.0, layer), folds(node_albedo, low, mask)
 
 
 def _plain_skin(nodes: PhotoNodes, albedo: np.ndarray) -> np.ndarray:

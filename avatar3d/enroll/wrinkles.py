@@ -14,34 +14,41 @@ FOLDING_SHAPES = tuple(
     ARKIT_INDEX[stem + side] for stem in ("mouthSmile", "cheekSquint", "noseSneer", "mouthStretch") for side in ("Left", "Right")
 )
 NOSTRILS = (98, 327, 2, 97, 326, 94)
+NOSTRIL_M = 0.006
 FULL_MOVE_M = 0.0016  # a shape that moves the skin this far can fold it
 LOW_ROUNDS = 300  # of averaging: about 11 mm, wider than a fold
-FINE_ROUNDS = 1
 MASK_ROUNDS = 6
-# Of the mid band's log brightness this much stays, softly limited: pores, freckles, the cheek's own relief.
-KEPT_DARK, KEPT_BRIGHT = 0.10, 0.20
+# Of the band's log brightness this much stays, softly limited: pores, freckles, the cheek's own relief.
+KEPT_DARK, KEPT_BRIGHT = 0.05, 0.16
 MIN_SMILE = 0.08  # a calmer face has no folds of expression to speak of
 SMILE_GAIN = 1.4
 ACTIVATION_RIDGE = 1e-3
 
 
-def fold_layer(fit: FaceFit, head: HeadModel, graph: NodeGraph, nodes: PhotoNodes, albedo: np.ndarray) -> np.ndarray:
-    """(N, 3) natural log of the linear colour ratio that the photo's expression adds to the nodes' albedo (N, 3)."""
+def fold_mask(fit: FaceFit, head: HeadModel, graph: NodeGraph, nodes: PhotoNodes) -> np.ndarray:
+    """(N,) in [0, 1]: how much of the mid band at each node the photo's expression may have made; 0 for a face at rest."""
     strength = float(np.clip(fit.motion.weights[list(FOLDING_SHAPES)].max() * SMILE_GAIN, 0, 1))
     if strength < MIN_SMILE * SMILE_GAIN:
-        return np.zeros_like(albedo)
+        return np.zeros(len(nodes.weight))
     move = np.linalg.norm(head.expression[list(FOLDING_SHAPES)], axis=2).max(0)
-    landmarks = head.landmark_points(head.vertices)
-    nostril = np.clip(1.5 - np.linalg.norm(graph.rest[:, None] - landmarks[list(NOSTRILS)][None], axis=2).min(1) / 0.006, 0, 1)
+    marks = head.landmark_points(head.vertices)[list(NOSTRILS)]
+    nostril = np.clip(1.5 - np.linalg.norm(graph.rest[:, None] - marks[None], axis=2).min(1) / NOSTRIL_M, 0, 1)
     mask = np.clip(graph.spread @ move / FULL_MOVE_M, 0, 1)
     mask *= (1 - nodes.lips) * (1 - nodes.eyes) * (1 - nodes.brows) * (1 - nostril)
-    mask = graph.blurred(mask, MASK_ROUNDS)
+    return graph.blurred(mask, MASK_ROUNDS) * np.sqrt(max(strength, 0.35)) * np.clip(1.5 * nodes.weight, 0, 1)
 
-    log = np.log(np.maximum(albedo, 2e-4))
-    band = graph.blurred(log, FINE_ROUNDS, nodes.weight) - graph.blurred(log, LOW_ROUNDS, nodes.weight)
+
+def low_band(graph: NodeGraph, nodes: PhotoNodes, albedo: np.ndarray) -> np.ndarray:
+    """(N, 3) natural log of the nodes' albedo (N, 3) without anything as narrow as a fold."""
+    return graph.blurred(np.log(np.maximum(albedo, 2e-4)), LOW_ROUNDS, nodes.weight)
+
+
+def folds(albedo: np.ndarray, low: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """(R, 3) natural log of the linear colour ratio that the expression adds, from albedo (R, 3), its low band and mask (R,)."""
+    band = np.log(np.maximum(albedo, 2e-4)) - low
     brightness = band.mean(1, keepdims=True)
     kept = np.where(brightness < 0, -KEPT_DARK * np.tanh(-brightness / KEPT_DARK), KEPT_BRIGHT * np.tanh(brightness / KEPT_BRIGHT))
-    return (band - kept) * (mask * np.sqrt(max(strength, 0.35)) * np.clip(1.5 * nodes.weight, 0, 1))[:, None]
+    return (band - kept) * mask[:, None]
 
 
 def fold_row(fit: FaceFit) -> np.ndarray | None:
