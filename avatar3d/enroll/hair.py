@@ -138,7 +138,8 @@ def _under_hair(
     mask = np.where(near, np.clip((inside + 0.001) / 0.005, 0, 1), 0).astype(np.float32)
     mask *= 1 - head.regions["face"] * (inside < 0.002)
     if not shape.covered:
-        mask *= np.clip(1 - (distance - scalp - 0.002) / 0.002, 0, 1)  # a free ear keeps its colour
+        mask *= np.clip(1 - (distance - scalp - 0.002) / 0.002, 0, 1)  # a free ear keeps its colour,
+        mask *= (ears < 0.5) | (inside > 0.008)  # and so does its root
     covered = np.clip((inside - np.where(ears > 0.3, 0.0, 0.002)) / 0.006, 0, 1)
     limit = base - TUCK_CLEARANCE_M
     if not shape.covered:

@@ -138,9 +138,11 @@ class _Solver:
         last = hair.shape[1] - 1 - hair[:, ::-1].argmax(1)
         edge = np.where(hair.any(1), radius[last], 0.0)
         # Spurs of backdrop are narrower than any tuft.
-        opened = minimum_filter1d(edge, spur_bins, mode="wrap")
-        opened = maximum_filter1d(opened, spur_bins, mode="wrap")
-        edge = np.where((edge > opened + SPUR_PX) & (opened > 0), opened, edge)
+        if (edge > 0).any():
+            filled = np.interp(np.arange(OUTLINE_BINS), np.flatnonzero(edge), edge[edge > 0], period=OUTLINE_BINS)
+            opened = minimum_filter1d(filled, spur_bins, mode="wrap")
+            opened = maximum_filter1d(opened, spur_bins, mode="wrap")
+            edge = np.where(edge > opened + SPUR_PX, opened, edge)
         beyond = look_up(self.seg.matte, centre + axis * (edge + 6.0)[:, None])
         return _Outline(centre, edge, (edge > 0) & (beyond < 0.6))
 

@@ -27,7 +27,9 @@ TONE_OFFSET = 0.02  # linear; tones are log(albedo + offset), so that the noise 
 SCALP_SHADE = 0.45  # of the hair's albedo: skin seen between its roots
 MIN_STRAND_M, MAX_STRAND_M = 0.003, 0.045
 STRAND_PER_COHERENCE_M = 0.16  # cropped curls measure 0.35 and long straight hair 0.6 on the scale of the structure tensor,
-NOISE_COHERENCE = 0.31  # where noise measures this
+NOISE_COHERENCE = 0.33  # where noise measures this
+NARROW_SHARE = 0.6  # the same where only a rim of hair is seen, whose contrast is mostly rim light
+HUE_RANGE = 1.3  # robust deviations of hue to which the photo's hair is held
 HUE_TOLERANCE = 3.0  # robust deviations of hue that still are hair
 SHARES = np.linspace(0.005, 0.995, 65)  # at which distributions are matched
 USUAL_DEVIATION = 0.05  # of a band's tone where the photo shows too little hair to measure it
@@ -113,7 +115,8 @@ def _look_at_photo(
     coverage = _main_patch(coarse * (1 - near) + alpha * near)
     shade = enlarge(shade_of(normals, light, power), *size)
     tone = np.log(linear / shade + TONE_OFFSET)
-    return _Seen(tone, solid * _hair_hued(tone, solid * _ramp(facing, *FINE_FACING)), facing, coverage.astype(np.float32))
+    tone, hair_hued = _hold_hue(tone, solid * _ramp(facing, *FINE_FACING))
+    return _Seen(tone, solid * hair_hued, facing, coverage.astype(np.float32))
 
 
 def _main_patch(coverage: np.ndarray) -> np.ndarray:
@@ -130,16 +133,22 @@ def _main_patch(coverage: np.ndarray) -> np.ndarray:
     return np.where(main, coverage, 0.0)
 
 
-def _hair_hued(tone: np.ndarray, sure: np.ndarray) -> np.ndarray:
-    """(H, W) in [0, 1]: low where the hue is far from the hair's, as where backdrop or skin shines through."""
+def _hold_hue(tone: np.ndarray, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(tone whose local hue stays within the hair's own range, share in [0, 1] of what is hair by its hue).
+
+    Toward the outline backdrop and rim light tint the hair; further off, skin or backdrop shines through.
+    """
     core = sure > 0.5
     if core.sum() < MIN_SURE_TEXELS:
-        return np.ones(sure.shape, np.float32)
+        return tone, np.ones(sure.shape, np.float32)
     hue = cv2.GaussianBlur(np.stack([tone[..., 0] - tone[..., 1], tone[..., 1] - tone[..., 2]], -1), (0, 0), 2.0)
     centre = np.median(hue[core], 0)
     spread = 1.48 * np.median(np.abs(hue[core] - centre), 0) + 0.02
-    distance = (((hue - centre) / spread) ** 2).sum(-1)
-    return blur(np.exp(-0.5 * np.clip(distance / HUE_TOLERANCE**2 - 1, 0, None)).astype(np.float32), 4.0)
+    off = (hue - centre) / spread
+    excess = (off - np.clip(off, -HUE_RANGE, HUE_RANGE)) * spread
+    held = tone - np.stack([excess[..., 0], np.zeros(sure.shape), -excess[..., 1]], -1)
+    share = np.exp(-0.5 * np.clip((off**2).sum(-1) / HUE_TOLERANCE**2 - 1, 0, None)).astype(np.float32)
+    return held.astype(np.float32), blur(share, 4.0)
 
 
 def _flow(work: WorkPicture, seg: Segmentation, shape: HairShape, seen: _Seen) -> tuple[np.ndarray, float]:
@@ -239,7 +248,8 @@ def _paint(seen: _Seen, strands: _Strands, inside_m: np.ndarray, covered: bool) 
     luma = seen.tone @ np.array([0.25, 0.6, 0.15], np.float32)
     photo_bands, photo_base = _bands(luma, coarse_weight)
     sure = seen.weight(FINE_FACING)
-    if (sure > 0.5).sum() < MIN_SURE_TEXELS:
+    narrow = (sure > 0.5).sum() < MIN_SURE_TEXELS
+    if narrow:
         sure = coarse_weight
     base = _base_tone(seen.tone, coarse_weight, sure)
     detail = luma - photo_base
@@ -255,7 +265,7 @@ def _paint(seen: _Seen, strands: _Strands, inside_m: np.ndarray, covered: bool) 
     noise_bands, _ = _bands(strands.mixed(), np.ones(size, np.float32))
     total = np.zeros(size, np.float32)
     spread = np.zeros(size, np.float32)
-    shares = np.interp(BANDS_TEXELS, (3.6, 14.4), (1.0, COARSE_SHARE))
+    shares = np.interp(BANDS_TEXELS, (3.6, 14.4), (1.0, COARSE_SHARE)) * (NARROW_SHARE if narrow else 1.0)
     for band, noise, kept in zip(photo_bands, noise_bands, shares, strict=True):
         deviation = (_local_deviation(band, sure) if measured else np.float32(USUAL_DEVIATION)) * kept
         total += noise / noise.std() * deviation
