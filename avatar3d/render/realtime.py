@@ -395,7 +395,7 @@ class RealtimeRenderer:
     ) -> None:
         """Draw the loaded avatar into moderngl framebuffers with a depth attachment, one per camera; reads nothing back.
 
-        motion: a motion code, or what `prepare` made of it last.
+        motion: a motion code, or what `prepare` made of one last; then options.form must be among the loaded forms.
         sRGB targets are encoded by the driver, others receive linear light. background: linear, premultiplied.
         viewports: (x, y, width, height) in each framebuffer, GL's origin at the bottom left; the whole one by default. Each is
         cleared first. options.supersample has no meaning here. Raises InputError before `load` or on lists of unequal length.
@@ -408,7 +408,8 @@ class RealtimeRenderer:
             raise InputError(f"{counts} were given; expected as many of each")
         with self._current():
             loaded, passes = self._ready(avatar, options.form)
-            scene = motion if isinstance(motion, Scene) else self.prepare(motion)
+        scene = motion if isinstance(motion, Scene) else self.prepare(motion)
+        with self._current():
             self.context.enable_direct(GL_FRAMEBUFFER_SRGB)
             for camera, framebuffer, area in zip(cameras, framebuffers, areas, strict=True):
                 framebuffer.use()
