@@ -302,7 +302,9 @@ def _views(
         return [[orbit(angle)] for angle in angles], [motions[index % len(motions)] for index in range(count)]
     group = [orbit(arguments.yaw)]
     if arguments.stereo is not None:
-        group = list(stereo_pair(group[0], arguments.ipd / 1000))
+        # Frusta that meet at the head: it lies in the plane of the screen, where both eyes can rest on it.
+        ipd_m = arguments.ipd / 1000
+        group = list(stereo_pair(group[0], ipd_m, inward_tangent=ipd_m / 2 / arguments.distance))
     return [group] * len(motions), motions
 
 

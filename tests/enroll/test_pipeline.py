@@ -1,0 +1,188 @@
+"""Enrolment end to end on a real photo: what the report says, and that the head holds up from every side."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import ndimage
+
+from avatar3d import cli
+from avatar3d.avatar import PART_EYE, PART_TEETH, PART_TONGUE
+from avatar3d.camera import Camera
+from avatar3d.enroll.pipeline import EnrollOptions, enroll
+from avatar3d.face import FaceTracker
+from avatar3d.glb import read_glb, write_glb
+from avatar3d.head.model import HeadModel
+from avatar3d.head.rig import pose
+from avatar3d.motion.code import MotionCode
+from avatar3d.photo import load_photo
+from avatar3d.render import RenderOptions
+from avatar3d.render.reference import ReferenceRenderer, fragments
+from avatar3d.render.scene import build_scene
+
+pytestmark = pytest.mark.slow
+
+REPORT_KEYS = {
+    "camera", "motion", "faces_found", "landmark_error_px", "landmark_error_iod_pct", "photo_psnr_db",
+    "photo_psnr_db_texture_only", "silhouette_error_px", "valid_yaw_deg", "seconds", "warnings",
+}  # fmt: skip
+
+
+def around(yaw_deg: float, pitch_deg: float = 0.0, size: int = 200, height_m: float = 0.5) -> Camera:
+    return Camera.orbit(np.radians(yaw_deg), np.radians(pitch_deg), 0.9, size, size, height_m, (0, -0.05, -0.06))
+
+
+def close_up(size: int = 300) -> Camera:
+    return Camera.orbit(0.0, distance_m=0.7, width=size, height=size, view_height_m=0.16, target=(0, -0.03, 0.03))
+
+
+def parts_seen(avatar, motion: MotionCode, camera: Camera) -> np.ndarray:
+    """(H·W,) part drawn in front at each pixel, -1 where none."""
+    seen = np.full(camera.width * camera.height, -1)
+    head = fragments(build_scene(avatar, motion), camera, hair=False)[0]
+    seen[np.asarray(head.pixel)] = avatar.part[np.asarray(head.face)]
+    return seen
+
+
+def test_the_report_has_what_the_command_promises(astronaut):
+    report = astronaut[1]
+    assert set(report) >= REPORT_KEYS
+    json.dumps(report)
+    assert report["faces_found"] == 1
+    assert report["landmark_error_iod_pct"] < 2.0
+    low, high = report["valid_yaw_deg"]
+    assert low < -20 and high > 20
+
+
+def test_the_camera_of_the_report_sees_the_head_where_the_photo_shows_it(astronaut):
+    avatar, report, path = astronaut
+    camera = Camera.from_json(report["camera"])
+    rgb = load_photo(path).rgb
+    points = FaceTracker().track(rgb).landmarks.points_px
+    scene = build_scene(avatar, avatar.photo_motion)
+    corners = scene.vertices[avatar.landmark_triangles]
+    projected, depth = camera.project((corners * avatar.landmark_barycentric[..., None]).sum(axis=1))
+    iod = np.linalg.norm(points[[33, 133], :2].mean(axis=0) - points[[263, 362], :2].mean(axis=0))
+    assert np.median(np.linalg.norm(projected - points[:468, :2], axis=1)) < 0.03 * iod
+    assert 0.3 < depth.mean() < 3.0
+
+
+def test_the_photo_comes_back_at_its_own_camera(astronaut):
+    _, report, _ = astronaut
+    assert report["photo_psnr_db"] > 20
+    assert report["photo_psnr_db"] > report["photo_psnr_db_texture_only"] - 0.2
+    assert report["silhouette_iou"] > 0.93
+
+
+def test_the_field_improves_what_was_held_out(astronaut):
+    training = astronaut[1]["training"]
+    assert training["rim_opacity_rmse_on"] < training["rim_opacity_rmse_off"]
+    assert training["heldout_psnr_db_on"] > training["heldout_psnr_db_off"] - 0.1
+    assert training["teacher_rmse_255_on"] < training["teacher_rmse_255_off"]
+    # The field cannot repaint a person: its mean over views is small beside its bound of 64/255.
+    assert training["skin_mean_255"] < 6
+
+
+@pytest.mark.parametrize("pitch", [-30, 0, 30])
+def test_no_hole_and_nothing_floating_from_any_side(astronaut, pitch):
+    avatar, _, _ = astronaut
+    renderer = ReferenceRenderer()
+    cameras = [around(yaw, pitch) for yaw in range(0, 360, 30)]
+    for camera, frame in zip(cameras, renderer.render(avatar, MotionCode(), cameras, RenderOptions()), strict=True):
+        solid = frame.rgba[..., 3] > 0.5
+        assert np.isfinite(frame.rgba).all()
+        holes = ndimage.binary_fill_holes(solid) & ~solid
+        assert holes.sum() <= 6, camera.center
+        labels, count = ndimage.label(solid, np.ones((3, 3)))
+        sizes = np.sort(ndimage.sum_labels(solid, labels, range(1, count + 1)))
+        assert sizes[:-1].sum() <= 20, camera.center
+
+
+def test_the_jaw_shows_teeth_and_tongue_and_the_closed_mouth_neither(astronaut):
+    avatar, _, _ = astronaut
+    closed = parts_seen(avatar, MotionCode(), close_up())
+    opened = parts_seen(avatar, MotionCode.from_expression({"jawOpen": 0.7}), close_up())
+    assert (closed == PART_TEETH).sum() + (closed == PART_TONGUE).sum() < 15
+    assert (opened == PART_TEETH).sum() > 300 and (opened == PART_TONGUE).sum() > 100
+
+
+def test_closed_eyes_are_closed_and_open_ones_open(astronaut):
+    avatar, _, _ = astronaut
+    closed = MotionCode.from_expression({"eyeBlinkLeft": 1.0, "eyeBlinkRight": 1.0})
+    assert (parts_seen(avatar, closed, close_up()) == PART_EYE).sum() <= 4
+    assert (parts_seen(avatar, MotionCode(), close_up()) == PART_EYE).sum() > 800
+
+
+def test_lids_are_skin_coloured_when_they_close(astronaut):
+    avatar, _, _ = astronaut
+    camera = close_up()
+    closed = MotionCode.from_expression({"eyeBlinkLeft": 1.0, "eyeBlinkRight": 1.0})
+    (frame,) = ReferenceRenderer().render(avatar, closed, [camera], RenderOptions(form="mesh"))
+    picture = frame.to_srgb8((128, 128, 128)).astype(float)
+    scene = build_scene(avatar, closed)
+    points = (scene.vertices[avatar.landmark_triangles] * avatar.landmark_barycentric[..., None]).sum(axis=1)
+    pixels = camera.project(points)[0].astype(int)
+
+    def colour(indices: tuple[int, ...]) -> np.ndarray:
+        return np.median([picture[pixels[i, 1], pixels[i, 0]] for i in indices], axis=0)
+
+    cheeks = colour((50, 280, 205, 425, 101, 330))
+    for lid in ((27, 28, 56, 29), (257, 258, 286, 259)):
+        assert np.abs(colour(lid) - cheeks).max() < 60
+
+
+def test_gaze_turns_the_irises(astronaut):
+    avatar, _, _ = astronaut
+    camera = close_up()
+
+    def dark_column(name_left: str, name_right: str) -> float:
+        motion = MotionCode.from_expression({name_left: 0.9, name_right: 0.9})
+        (frame,) = ReferenceRenderer().render(avatar, motion, [camera], RenderOptions(form="mesh"))
+        eye = parts_seen(avatar, motion, camera).reshape(camera.height, camera.width) == PART_EYE
+        dark = eye & (frame.to_srgb8((0, 0, 0)).max(axis=-1) < 90)
+        return float(np.nonzero(dark)[1].mean())
+
+    toward_left = dark_column("eyeLookOutLeft", "eyeLookInRight")
+    toward_right = dark_column("eyeLookInLeft", "eyeLookOutRight")
+    assert toward_left - toward_right > 8  # pixels; the subject's left is the picture's right
+
+
+def test_the_neutral_face_does_not_smile(astronaut):
+    avatar, report, _ = astronaut
+    head = HeadModel.default()
+    photo_width = np.ptp(pose(head, avatar.vertices, avatar.photo_motion)[head.landmark_tri[[61, 291]]].mean(axis=1)[:, 0])
+    neutral_width = np.ptp(avatar.vertices[head.landmark_tri[[61, 291]]].mean(axis=1)[:, 0])
+    assert report["motion"]["weights"].get("mouthSmileLeft", 0) > 0.2
+    assert neutral_width < photo_width
+
+
+def test_the_file_is_small_and_draws_the_same(astronaut, tmp_path):
+    avatar, _, _ = astronaut
+    write_glb(avatar, tmp_path / "a.glb")
+    assert (tmp_path / "a.glb").stat().st_size < 12e6
+    again = read_glb(tmp_path / "a.glb")
+    renderer = ReferenceRenderer()
+    for form in ("mesh", "baked", "live"):
+        first, second = (
+            renderer.render(item, MotionCode(), [around(25)], RenderOptions(form=form))[0].to_srgb8((255, 255, 255)).astype(int)
+            for item in (avatar, again)
+        )
+        assert np.abs(first - second).mean() < 0.3, form
+
+
+def test_enrolment_is_reproducible(astronaut):
+    _, _, photo = astronaut
+    first, second = (enroll(photo, EnrollOptions(field=False))[0] for _ in range(2))
+    assert np.array_equal(first.vertices, second.vertices)
+    assert np.array_equal(first.base_color, second.base_color)
+    assert np.array_equal(first.hair.opacity, second.hair.opacity)
+
+
+def test_a_picture_without_a_face_is_refused_and_leaves_nothing(tmp_path, capsys):
+    noise = np.random.default_rng(0).integers(0, 255, (300, 400, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(tmp_path / "noise.png")
+    assert cli.main(["enroll", str(tmp_path / "noise.png"), "-o", str(tmp_path / "a.glb")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("avatar3d: no face found in noise.png (400×300)") and error.count("\n") == 1
+    assert not (tmp_path / "a.glb").exists()
