@@ -6,9 +6,11 @@ where its opacity is at least one half), hair levels 1.. (blended over from insi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 import torch
 
@@ -300,6 +302,19 @@ def composite(drawn: Sequence[Fragments], shaded: Sequence[tuple[torch.Tensor, t
     return Composite(rgba, depth, surface)
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Limit torch and numba to one thread: on a busy machine their threads wait for each other and a frame takes tenfold."""
+    torch_threads, numba_threads = torch.get_num_threads(), numba.get_num_threads()
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(torch_threads)
+        numba.set_num_threads(numba_threads)
+
+
 class ReferenceRenderer:
     """Draws with torch on the CPU; holds no state but its description."""
 
@@ -322,7 +337,7 @@ class ReferenceRenderer:
     ) -> Frame:
         factor = options.supersample
         sampled = camera.resized(camera.width * factor, camera.height * factor)
-        with torch.no_grad():
+        with torch.no_grad(), _one_thread():
             drawn = fragments(scene, sampled, options.hair, options.hair_levels)
             shaded = [shade_fragments(layer, textures, residual) for layer in drawn]
             picture = composite(drawn, shaded, sampled.width * sampled.height)
