@@ -22,6 +22,7 @@ SHAPE_BOX = (-0.25, 0.8)
 # The model's lids at rest are opened wider than people's; a photo with narrower eyes tells how far.
 REST_BLINK_MAX, REST_SQUINT_MAX = 0.16, 0.2
 LIP_PRESS_M = 0.0003  # closed lips touch and press a little
+CORNER_PRESS_M = 0.0009  # more of it at the corners, where edges between vertices cut the curve of the lips
 SEAL_REACH_M = 0.009  # over which a lip gives way when it is moved to meet the other
 FRONT_TEETH_M = 0.006  # central incisors
 UPPER_EDGE_BELOW_M = 0.0022  # people at rest: the edge shows about 2 mm below a relaxed upper lip
@@ -87,44 +88,47 @@ def seal_lips(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
     """Vertices (V,3) with both lips moved toward each other by half of what still parts them, fading over SEAL_REACH_M."""
     lips = np.flatnonzero((head.regions["lips"] > 0.5) & (head.vertex_part == SKIN))
     jaw = -head.expression[ARKIT_INDEX["jawOpen"]][:, 1]
-    lower = jaw[lips] > 0.5 * jaw[lips].max()
     ends = head.landmark_points(vertices)[list(MOUTH_ENDS), 0]
     half_width = float(np.abs(ends).mean())
-    line = _lip_line(vertices[lips], lower, half_width)
+    line = _lip_line(vertices[lips], jaw[lips], half_width)
     if line is None:
         return vertices
-    stations, gap, height, depth = line
+    stations, gap, height, depth, parting, span = line
     x = vertices[:, 0]
-    closing = np.interp(x, stations, np.clip(gap + LIP_PRESS_M, 0, MAX_SEAL_M))
+    closing = np.interp(x, stations, np.clip(gap + LIP_PRESS_M + CORNER_PRESS_M * (stations / half_width) ** 2, 0, MAX_SEAL_M))
     closing *= np.clip((1.05 * half_width - np.abs(x)) / (0.1 * half_width), 0, 1)
     away = np.hypot(vertices[:, 1] - np.interp(x, stations, height), vertices[:, 2] - np.interp(x, stations, depth))
     fade = np.exp(-((away / SEAL_REACH_M) ** 2))
     # Only what the lips belong to moves; teeth and tongue keep their place.
     moves = np.isin(head.vertex_part, (SKIN, MOUTH_BAG))
-    below = np.clip(jaw / (0.5 * jaw[lips].max()), 0, 1)
+    below = np.clip(0.5 + 1.5 * (jaw - np.interp(x, stations, parting)) / np.interp(x, stations, span), 0, 1)
     sealed = vertices.copy()
     sealed[:, 1] += np.where(moves, fade * closing * (below - 0.5), 0)
     return sealed
 
 
 def _lip_line(
-    lips: np.ndarray, lower: np.ndarray, half_width: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Stations across the mouth (K,), and there the gap between the lips, the height and the depth of its middle, metres.
+    lips: np.ndarray, opening: np.ndarray, half_width: float
+) -> tuple[np.ndarray, ...] | None:
+    """Stations across the mouth (K,), and there the gap between the lips, the height and the depth of its middle, and the opening
+    that parts the upper from the lower lip with its span from one to the other, metres.
 
-    lips: (L, 3) vertices, lower: (L,) bool. None for lips that overlap nowhere.
+    lips: (L, 3) vertices, opening: (L,) how far the jaw takes them down. None for lips that overlap nowhere.
     """
-    stations, gap, height, depth = [], [], [], []
+    rows = []
     reach = half_width / 14  # lips have a vertex every two millimetres
     for x in np.linspace(-0.95, 0.95, 29) * half_width:
         near = np.abs(lips[:, 0] - x) < reach
-        if (near & lower).any() and (near & ~lower).any():
-            top, bottom = lips[near & ~lower, 1].min(), lips[near & lower, 1].max()
-            stations.append(x)
-            gap.append(top - bottom)
-            height.append((top + bottom) / 2)
-            depth.append(lips[near, 2].mean())
-    return (np.array(stations), np.array(gap), np.array(height), np.array(depth)) if stations else None
+        if not near.any():
+            continue
+        # Toward the corners the jaw moves both lips less and less; the halves part at the local middle.
+        least, most = opening[near].min(), opening[near].max()
+        lower = near & (opening > (least + most) / 2)
+        if lower.any() and (near & ~lower).any():
+            top, bottom = lips[near & ~lower, 1].min(), lips[lower, 1].max()
+            rows.append((x, top - bottom, (top + bottom) / 2, lips[near, 2].mean(), (least + most) / 2, max(most - least, 1e-4)))
+    return tuple(np.array(rows).T) if rows else None
+
 
 
 def motion_weights(

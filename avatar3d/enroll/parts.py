@@ -18,8 +18,8 @@ LASH = np.array([0.010, 0.0065, 0.005])
 MOUTH_FRONT = np.array([0.26, 0.055, 0.055])  # encoded as linear; the wet inside of the lips
 GUM_MIN_SPAN_M = 0.02  # a gum spans the arch, a tooth does not
 # Depth behind the lips over which the mouth turns dark, metres: no light reaches the throat.
-DARK_FROM_M, DARK_TO_M = 0.012, 0.050
-DARKEST = 0.06
+DARK_FROM_M, DARK_TO_M = 0.018, 0.065
+DARKEST = 0.07
 INNER_LIP_RAMP = 0.6
 ARCH_LIT_M, ARCH_FADE_M, ARCH_DARKEST = 0.006, 0.030, 0.25
 

@@ -19,6 +19,7 @@ from avatar3d.enroll.agreement import Agreement, agreement
 from avatar3d.enroll.crop import WorkPicture, between, crop
 from avatar3d.enroll.fit import FaceFit, fit_face
 from avatar3d.enroll.hair import HairResult, build_hair
+from avatar3d.enroll.landmarks import fitting_head
 from avatar3d.enroll.light import SHADING_POWER
 from avatar3d.enroll.segment import WORK_IOD_PX, segment
 from avatar3d.enroll.skin import SkinResult, build_skin, view_skin
@@ -95,7 +96,7 @@ def enroll(
 
     progress(0.08, "fitting the head")
     with watch("fit"):
-        head = HeadModel.default()
+        head = fitting_head()
         fit = fit_face(face.landmarks, face.blendshapes, width, height, photo.focal_px, head)
 
     progress(0.12, "finding the hair")

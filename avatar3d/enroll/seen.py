@@ -15,6 +15,7 @@ from avatar3d.enroll.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER
 from avatar3d.enroll.surface import NodeGraph, depth_map
 from avatar3d.head.model import LASHES, HeadModel
 from avatar3d.head.rig import pose_vertices
+from avatar3d.motion.code import ARKIT_INDEX
 from avatar3d.render.scene import smooth_normals
 
 EYE_RIGHT = (33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246)
@@ -26,7 +27,8 @@ CHIN = 152
 
 # Cosine to the viewing ray at which the photo starts to count, and the ramp to full trust: below, pixels are stretched.
 FACING_FROM, FACING_RAMP = 0.16, 0.34
-LID_FACING_FROM = 0.45
+# A lid's skin that grows by more than this when it closes was folded in the photo: what is seen of it would smear.
+UNFOLD_FROM, UNFOLD_FULL = 1.6, 2.4
 OCCLUSION_M = 0.004  # behind the nearest surface by more than this is hidden
 SILHOUETTE_M = 0.0022  # pixels nearer than this to an occluding edge may show the wrong surface
 HAIR_MARGIN_M = 0.0035
@@ -109,9 +111,7 @@ def look_at_photo(
     if matte is None or hair_alpha is None:
         weight *= regions["face"]
     weight *= 1 - np.clip(2 * regions["inner_mouth"], 0, 1)
-    # A lid's fold is seen edge-on and smears when the lid closes.
-    lid = np.clip(1.5 * regions["eyelids"], 0, 1)
-    weight *= 1 - lid * (1 - np.clip((facing - LID_FACING_FROM) / FACING_RAMP, 0, 1))
+    weight *= 1 - np.clip(1.5 * regions["eyelids"], 0, 1) * (graph.spread @ _unfolding(posed, head))
     covered = _openings(picture.landmarks_px[:, :2], picture.rgb.shape[:2], mm_px)
     weight *= 1 - sample(covered, pixels)
 
@@ -127,6 +127,21 @@ def look_at_photo(
         posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour, weight=weight,
         core=core, brows=brows, eyes=eyes, lips=lips, mm_px=mm_px,
     )  # fmt: skip
+
+
+def _unfolding(posed: np.ndarray, head: HeadModel) -> np.ndarray:
+    """(V,) in [0, 1]: how much of the skin at each vertex comes out of a fold when the eyes close."""
+    closed = posed + head.expression[ARKIT_INDEX["eyeBlinkLeft"]] + head.expression[ARKIT_INDEX["eyeBlinkRight"]]
+    areas = []
+    for vertices in (posed, closed):
+        corner = vertices[head.faces]
+        face = np.linalg.norm(np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]), axis=1)
+        at_vertex = np.zeros(len(vertices))
+        for k in range(3):
+            at_vertex += np.bincount(head.weld[head.faces[:, k]], face, len(vertices))
+        areas.append(at_vertex[head.weld])
+    ratio = areas[1] / np.maximum(areas[0], 1e-12)
+    return np.clip((ratio - UNFOLD_FROM) / (UNFOLD_FULL - UNFOLD_FROM), 0, 1)
 
 
 def sample(picture: np.ndarray, pixels: np.ndarray) -> np.ndarray:

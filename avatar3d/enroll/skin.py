@@ -101,7 +101,7 @@ def build_skin(
     if delta is not None:
         fold_texels = sample_bilinear(delta.log_ratio, texels.raster.interpolate(head.faces, head.uv)[texels.on_graph])
     encoded = np.maximum(node_albedo * np.exp(-node_folds), 1e-5) ** (1 / GAMMA)
-    base = _fill(graph, nodes, encoded, plain)
+    base = _fill(head, graph, nodes, encoded, plain)
 
     detail, trust = _photo_texels(view, texels, shade_vertex, fold_texels, nodes.posed, nodes.weight, hair_alpha)
     low = texels.from_nodes @ base
@@ -169,14 +169,15 @@ def _plain_skin(nodes: PhotoNodes, albedo: np.ndarray) -> np.ndarray:
     return np.percentile(np.maximum(albedo[core], 1e-5) ** (1 / GAMMA), PRIOR_PERCENTILE, axis=0)
 
 
-def _fill(graph: NodeGraph, nodes: PhotoNodes, encoded: np.ndarray, plain: np.ndarray) -> np.ndarray:
+def _fill(head: HeadModel, graph: NodeGraph, nodes: PhotoNodes, encoded: np.ndarray, plain: np.ndarray) -> np.ndarray:
     """(N, 3) base colour: the photo's where it is trusted, a screened Laplacian's fill elsewhere, the plain skin far away.
 
     Brows and lash lines do not spread: a closing lid takes its colour from the cheek and the skin below the brow.
     """
     from scipy.sparse.linalg import cg
 
-    own = nodes.weight * (1 - nodes.brows) * (1 - np.clip(1.2 * nodes.eyes, 0, 1))
+    lids = graph.spread @ head.regions["eyelids"]
+    own = nodes.weight * (1 - nodes.brows) * (1 - np.clip(1.2 * np.maximum(nodes.eyes, lids), 0, 1))
     other = MIRROR_TRUST * own[graph.mirror] * (1 - nodes.weight) ** 2
     total = own + other
     data = own[:, None] * encoded + other[:, None] * encoded[graph.mirror]
