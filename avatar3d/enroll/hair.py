@@ -105,7 +105,7 @@ class _Mesh:
         faces = self.faces[(inside[self.faces] > -MESH_MARGIN_M).any(1)]
         used, faces = np.unique(faces, return_inverse=True)
         weld = self.weld[used]
-        first = {}
+        first: dict[int, int] = {}
         for new, old in enumerate(weld):
             first.setdefault(int(old), new)
         return HairShells(

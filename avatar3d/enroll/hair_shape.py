@@ -32,6 +32,7 @@ EARS_COVERED = 0.35  # share of an ear's points under hair from which on it coun
 SCALP_NEIGHBOURS, SCALP_SPREAD_RAD = 8, 0.03
 NAPE_BELOW_EAR_M = 0.014
 PINNA_M = 0.004  # what stands off the scalp by this much beside it is the ear itself
+EAR_HOLLOW_SHARE, EAR_HOLLOW_RAD = 0.35, 0.035  # from the ear's back on it is hollow; half a ray map's cell about its points
 CROPPED_SPREAD = 1.7  # cropped hair is nowhere thicker than this times its median at the outline
 
 
@@ -122,6 +123,7 @@ class _Solver:
         hidden = {side: self._hidden_share(side) for side in (-1, 1)}
         near = 0 if abs(self.yaw) < TURNED_DEG else int(np.sign(self.yaw))  # the far side is seen edge-on: it copies this one
         self.covered = (hidden[near] if near else max(hidden.values())) > EARS_COVERED
+        self.over_ear = self._over_ear()
         self.outline = self._outline(SPUR_BINS if self.covered else CROPPED_SPUR_BINS)
         self.side_low = {side: self._lowest(near or side) for side in (-1, 1)}
 
@@ -153,6 +155,13 @@ class _Solver:
         standing = np.linalg.norm(offset, axis=1) - sample(self.scalp, *ray_angles(offset)) > PINNA_M
         return skin[standing] if standing.sum() > 20 else skin
 
+    def _over_ear(self) -> np.ndarray:
+        """(ROWS, COLUMNS) bool: rays through the front of an ear, whose hollows lie deep enough for hair to show in them."""
+        back, front = self.ears[:, 2].min(), self.ears[:, 2].max()
+        hollow = self.ears[self.ears[:, 2] > back + EAR_HOLLOW_SHARE * (front - back)] - self.centre
+        distance, _ = cKDTree(hollow / np.linalg.norm(hollow, axis=1, keepdims=True)).query(self.rays.reshape(-1, 3))
+        return distance.reshape(ROWS, COLUMNS) < EAR_HOLLOW_RAD
+
     def _hidden_share(self, side: int) -> float:
         """Share of an ear under hair in the photo; side: the sign of X."""
         pixels = self._pixels(self.ears[np.sign(self.ears[:, 0]) == side])
@@ -180,7 +189,7 @@ class _Solver:
             back = min(back, nape) if back < ear_low + 0.02 else back
             blend = np.clip((around - 90) / 70, 0, 1)
             limit = side * (1 - blend) + back * blend
-            softness = 0.002
+            softness = np.full_like(limit, 0.002)
         else:
             behind = np.clip((ear_back + 0.016 - depth) / 0.022, 0, 1)
             # In front of the ear a sideburn, over it an arch, behind it down to the nape, lowest beside its middle.
@@ -189,6 +198,8 @@ class _Solver:
             limit = before * (1 - behind) + hem * behind
             softness = np.where(around > 100, 0.006, 0.002)
         grows = 1 / (1 + np.exp(-np.clip((height - limit) / softness, -30, 30)))
+        if not self.covered:
+            grows = grows * ~self.over_ear
         return grows * ((around > 55) | (height > self.centre[1] + 0.062))
 
     def solve(self) -> HairShape:

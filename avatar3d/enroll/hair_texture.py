@@ -110,7 +110,7 @@ def _look_at_photo(
     solid = _ramp(cv2.remap(core, xs, ys, cv2.INTER_LINEAR), 0.65, 0.95) * (facing > 0)
     solid *= _ramp(blur(solid, 3.0), 0.35, 0.8)
     alpha = np.where(facing > 0.12, cv2.remap(seg.hair_alpha, xs, ys, cv2.INTER_LINEAR), 0)
-    coarse = enlarge(shape.coverage, *size)
+    coarse = enlarge(blur(shape.coverage, 1.2), *size)  # a hairline that was guessed has no corners
     near = _ramp(facing, 0.25, 0.5)
     coverage = _main_patch(coarse * (1 - near) + alpha * near)
     shade = enlarge(shade_of(normals, light, power), *size)

@@ -262,8 +262,7 @@ def _tidy(mask: np.ndarray, crown: np.ndarray, skin: np.ndarray, matte: np.ndarr
             keep |= blob
     keep = _largest(cv2.morphologyEx(keep.astype(np.uint8), cv2.MORPH_OPEN, _disc(7 * unit)) > 0)
     wide = cv2.morphologyEx(keep.astype(np.uint8), cv2.MORPH_OPEN, _disc(15 * unit))
-    wide = cv2.dilate(wide, _disc(5 * unit)) > 0
-    keep &= wide | (frame.height >= 0.75)
+    keep &= (cv2.dilate(wide, _disc(5 * unit)) > 0) | (frame.height >= 0.75)
     # Backdrop caught at the outline makes spurs narrower than any tuft.
     person = (matte > 0.5) | frame.face
     head = cv2.morphologyEx(person.astype(np.uint8), cv2.MORPH_OPEN, _disc(SPUR_DISC_PX * unit))
