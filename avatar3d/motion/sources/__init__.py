@@ -1,0 +1,53 @@
+"""Motion sources by name: `open_source("video:clip.mp4")`; more can be added as entry points `avatar3d.motion_sources`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from avatar3d.errors import InputError, WorkError
+from avatar3d.motion.sources.base import MotionSource, Spec
+
+ENTRY_POINT_GROUP = "avatar3d.motion_sources"
+# Scheme: where the function (Spec) -> MotionSource is. Imported when asked for; the camera's needs the face networks, which lie
+# above this package.
+BUILT_IN: dict[str, str] = {
+    "camera": "avatar3d.tracking.source:open_camera",
+    "csv": "avatar3d.motion.sources.files:open_csv",
+    "ifacialmocap": "avatar3d.motion.sources.ifacialmocap:open_ifacialmocap",
+    "json": "avatar3d.motion.sources.files:open_json",
+    "livelink": "avatar3d.motion.sources.livelink:open_livelink",
+    "lsl": "avatar3d.motion.sources.lsl:open_lsl",
+    "openseeface": "avatar3d.motion.sources.openseeface:open_openseeface",
+    "openxr": "avatar3d.motion.sources.openxr:open_openxr",
+    "osc": "avatar3d.motion.sources.osc:open_osc",
+    "video": "avatar3d.tracking.source:open_video",
+    "vmc": "avatar3d.motion.sources.vmc:open_vmc",
+}
+
+
+def schemes() -> list[str]:
+    """The schemes that can be opened here, plug-ins included."""
+    return sorted({*BUILT_IN, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
+
+
+def open_source(text: str) -> MotionSource:
+    """Open the source that `SCHEME:TARGET?key=value` names; close it when done.
+
+    Raises InputError for an unknown scheme, a wrong option or an unreadable file; WorkError when a port, a camera or a
+    package is missing.
+    """
+    spec = Spec.parse(text)
+    if spec.scheme in BUILT_IN:
+        module, _, function = BUILT_IN[spec.scheme].partition(":")
+        return getattr(import_module(module), function)(spec)
+    for point in entry_points(group=ENTRY_POINT_GROUP, name=spec.scheme):
+        try:
+            opener = point.load()
+        except Exception as error:  # a plug-in may fail in any way while it is imported
+            raise WorkError(f"the motion source plug-in {point.value} cannot be loaded: {error}") from error
+        return opener(spec)
+    raise InputError(f"unknown motion source {spec.scheme!r}; expected one of {', '.join(schemes())}")
+
+
+__all__ = ["ENTRY_POINT_GROUP", "MotionSource", "Spec", "open_source", "schemes"]

@@ -1,0 +1,27 @@
+"""Recordings as sources: `csv:FILE?fps=60` in Live Link Face columns and `json:FILE` in JSON lines."""
+
+from __future__ import annotations
+
+from avatar3d.errors import InputError
+from avatar3d.motion.csv import DEFAULT_FPS, read_motion_csv
+from avatar3d.motion.jsonl import read_motion_jsonl
+from avatar3d.motion.sources.base import Recording, Spec
+
+
+def open_csv(spec: Spec) -> Recording:
+    """A Live Link Face recording; fps is what its timecodes count in."""
+    spec.only("fps")
+    text = spec.options.get("fps", str(DEFAULT_FPS))
+    try:
+        fps = float(text)
+    except ValueError:
+        fps = 0.0
+    if not 1 <= fps <= 1000:
+        raise InputError(f"{spec.text!r}: fps={text} is not a number in 1..1000")
+    return Recording(read_motion_csv(spec.target, fps))
+
+
+def open_json(spec: Spec) -> Recording:
+    """A recording in JSON lines."""
+    spec.only()
+    return Recording(read_motion_jsonl(spec.target))
