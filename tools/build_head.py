@@ -205,6 +205,17 @@ UPPER_WIDTHS = np.array([8.4, 6.6, 7.5, 7.0, 6.8]) * 1e-3
 UPPER_HEIGHTS = np.array([9.8, 8.6, 9.6, 8.2, 7.4]) * 1e-3
 LOWER_WIDTHS = np.array([5.3, 5.8, 6.7, 6.9, 7.0]) * 1e-3
 LOWER_HEIGHTS = np.array([8.2, 8.4, 9.2, 8.2, 7.6]) * 1e-3
+# How far each biting edge stands from the row's line toward the gum: lateral incisors are short, premolars meet edge to edge.
+UPPER_EDGES = np.array([0.0, 0.6, 0.2, 0.9, 1.3]) * 1e-3
+LOWER_EDGES = np.array([0.0, 0.1, 0.0, 0.9, 1.3]) * 1e-3
+ARCH_POWER = 1.9  # of the arch's curve z(x); the mouth's inner wall behind smiling lips follows it
+# Seat of the rows against the lip line (MakeHuman's upper strip ends on it) and the strip's front, metres: the upper edges
+# hang 2.2 mm below the lip line, overlap the lower ones by 2.4 mm and stand 2.8 mm before them.
+UPPER_EDGE_M, UPPER_FRONT_M = -0.0022, 0.0011
+LOWER_EDGE_M, LOWER_FRONT_M = 0.0002, -0.0017
+UPPER_ARCH_M, LOWER_ARCH_M = (0.0270, 0.0255), (0.0255, 0.0225)  # half width, depth
+# MakeHuman's jawOpen parts the lips by more than it drops the lower teeth; this gain keeps them behind the lower lip.
+JAW_OPEN_TEETH = 1.2
 TOOTH_DEPTH_M = 0.0052
 TOOTH_AROUND, TOOTH_ALONG = 8, 5
 
@@ -229,10 +240,13 @@ def teeth_row(
 
     edge_y: biting edge; front_z: labial face of the incisors; half_width, depth: of the arch, metres.
     """
-    widths, heights = (UPPER_WIDTHS, UPPER_HEIGHTS) if upper else (LOWER_WIDTHS, LOWER_HEIGHTS)
+    if upper:
+        widths, heights, edges = UPPER_WIDTHS, UPPER_HEIGHTS, UPPER_EDGES
+    else:
+        widths, heights, edges = LOWER_WIDTHS, LOWER_HEIGHTS, LOWER_EDGES
     sign = 1.0 if upper else -1.0
     x = np.linspace(0.0, half_width, 600)
-    z = front_z - TOOTH_DEPTH_M / 2 - depth * (x / half_width) ** 2.2
+    z = front_z - TOOTH_DEPTH_M / 2 - depth * (x / half_width) ** ARCH_POWER
     length = np.r_[0.0, np.cumsum(np.hypot(np.diff(x), np.diff(z)))]
     crown_v, crown_f, crown_uv = [], [], []
     offset = 0
@@ -241,7 +255,7 @@ def teeth_row(
     centres = np.cumsum(widths) - widths / 2
     used = centres + widths / 2 <= length[-1]
     for side in (1.0, -1.0):
-        for w, h, s in zip(widths[used], heights[used], centres[used], strict=True):
+        for w, h, edge, s in zip(widths[used], heights[used], edges[used], centres[used], strict=True):
             px, pz = np.interp(s, length, x), np.interp(s, length, z)
             tx = np.interp(s + 5e-4, length, x) - np.interp(s - 5e-4, length, x)
             tz = np.interp(s + 5e-4, length, z) - np.interp(s - 5e-4, length, z)
@@ -258,9 +272,9 @@ def teeth_row(
                 np.array([px, edge_y, pz])
                 + local_x[..., None] * tangent
                 + local_z[..., None] * outward
-                + (sign * h * along)[:, None, None] * np.array([0.0, 1.0, 0.0])
+                + (sign * (edge + (h - edge) * along))[:, None, None] * np.array([0.0, 1.0, 0.0])
             )
-            tip = np.array([px, edge_y - sign * 0.0003, pz]) + lean[0] * outward
+            tip = np.array([px, edge_y + sign * (edge - 0.0003), pz]) + lean[0] * outward
             points = np.vstack([points.reshape(-1, 3), tip])
             faces = grid_faces(TOOTH_ALONG, TOOTH_AROUND, wrap=True)
             ring = np.arange(TOOTH_AROUND)
@@ -285,7 +299,7 @@ def teeth_row(
     outward *= np.sign(outward[:, 2:] + 1e-9)
     neck_height = np.interp(s, centres[used], heights[used])
     scallop = 0.0009 * np.cos(2 * np.pi * np.interp(s, np.r_[0, np.cumsum(widths[used])], np.arange(used.sum() + 1.0)))
-    profile = [(-0.55, 0.95), (-0.62, 0.80), (0.0, 0.70), (0.60, 0.80), (0.78, 1.02), (0.74, 1.25), (0.50, 1.45)]
+    profile = [(-0.55, 0.95), (-0.62, 0.80), (0.0, 0.70), (0.52, 0.80), (0.62, 1.02), (0.56, 1.25), (0.40, 1.45)]
     band = []
     for d, k in profile:
         height = neck_height * k - (scallop if k < 0.9 else 0.0)
@@ -688,6 +702,8 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     teeth_frame = {row: (template[index].mean(0), 0.03) for row, index in rows.items()}
     teeth_control = {row: controls.add(frame_points(*teeth_frame[row])) for row in rows}
     columns = controls.count
+    # Both rows follow the lips' inner side in every person: MakeHuman's own strips come through the lips of some.
+    seat = mouth_seat(skin, template, template[rows["upper"]])
 
     def control_deltas(raw: np.ndarray, expression: bool) -> np.ndarray:
         """Displacements of the controls (K,C,3) from MakeHuman displacements (K,19158,3)."""
@@ -702,9 +718,12 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
                 centre, radius = eyes[side]
                 out[k, eye_control[side]] = frame_points(moved_centre, moved_radius) - frame_points(centre, radius)
             for row, index in rows.items():
-                if np.abs(delta[index]).max() > 0:
-                    at = frame_points(*teeth_frame[row])
-                    out[k, teeth_control[row]] = affine_displacement(template[index], delta[index], at, ridge=2e-5)
+                at = frame_points(*teeth_frame[row])
+                if not expression:
+                    out[k, teeth_control[row]] = affine_displacement(template[seat], delta[seat], at, ridge=SEAT_RIDGE_M2)
+                elif np.abs(delta[index]).max() > 0:
+                    gain = JAW_OPEN_TEETH if ARKIT_NAMES[k] == "jawOpen" else 1.0
+                    out[k, teeth_control[row]] = gain * affine_displacement(template[index], delta[index], at, ridge=2e-5)
         return out
 
     identity = control_deltas(identity_raw, expression=False)
@@ -757,17 +776,13 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
         piece.uv = fit_rectangle(piece.uv, ATLAS["eye_left" if side == "l" else "eye_right"])
         pieces.append(piece)
 
-    # The arches lie just behind MakeHuman's tooth strips; the lip line is 12 mm below the upper strip's middle.
-    for row in ("upper", "lower"):
-        strip = template[rows[row]]
-        edge = template[rows["upper"]][:, 1].min() + (0.0016 if row == "upper" else 0.0029)
-        front = template[rows["upper"]][:, 2].max() - (0.0035 if row == "upper" else 0.0068)
-        half_width = np.abs(strip[:, 0]).max() * (0.89 if row == "upper" else 0.88)
-        for kind, piece in zip(
-            ("crowns", "gum"),
-            teeth_row(row == "upper", edge, front, half_width, 0.040, teeth_control[row], teeth_frame[row], columns),
-            strict=True,
-        ):
+    lip_line, strip_front = template[rows["upper"]][:, 1].min(), template[rows["upper"]][:, 2].max()
+    for row, edge, front, arch in (
+        ("upper", lip_line + UPPER_EDGE_M, strip_front + UPPER_FRONT_M, UPPER_ARCH_M),
+        ("lower", lip_line + LOWER_EDGE_M, strip_front + LOWER_FRONT_M, LOWER_ARCH_M),
+    ):
+        made = teeth_row(row == "upper", edge, front, *arch, teeth_control[row], teeth_frame[row], columns)
+        for kind, piece in zip(("crowns", "gum"), made, strict=True):
             piece.uv = fit_rectangle(piece.uv, ATLAS[f"{kind}_{row}"], keep_aspect=False)
             pieces.append(piece)
 
@@ -830,8 +845,21 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     return arrays
 
 
+SEAT_HALF_WIDTH_M, SEAT_UP_M, SEAT_DOWN_M = 0.030, 0.012, 0.014  # the inner side of the lips, about the lip line
+SEAT_RIDGE_M2 = 5e-5
+
+
+def mouth_seat(skin: Skin, template: np.ndarray, strip: np.ndarray) -> np.ndarray:
+    """MakeHuman vertices of the mouth's front wall, behind the lips; strip (N,3): MakeHuman's upper teeth."""
+    used = np.unique(skin.bind[np.unique(skin.faces[skin.zone == MOUTH])].indices)
+    p = template[used]
+    line = strip[:, 1].min()
+    inside = (np.abs(p[:, 0]) < SEAT_HALF_WIDTH_M) & (p[:, 1] < line + SEAT_UP_M) & (p[:, 1] > line - SEAT_DOWN_M)
+    return used[inside & (p[:, 2] > strip[:, 2].min())]
+
+
 # MakeHuman's tongue reaches through the lower incisors: its tip is drawn back and its body let down, metres.
-TONGUE_BACK_M, TONGUE_DOWN_M = 0.011, 0.004
+TONGUE_BACK_M, TONGUE_DOWN_M = 0.003, 0.004
 
 
 def seated_tongue(points: np.ndarray) -> np.ndarray:
