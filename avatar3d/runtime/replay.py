@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
+from avatar3d.runtime.pipeline import Source
 
+MAX_CODES = 400_000  # close to two hours at 60 Hz
 DEFAULT_PERIOD_NS = 33_333_333  # between the last code and the first of the next round, where the recording does not tell
 
 
@@ -64,3 +66,23 @@ class Replay:
     def close(self) -> None:
         """End it; a `read` that waits returns at the latest after its timeout."""
         self._closed = True
+
+
+def open_live(text: str) -> Source:
+    """The source that a spec names (see avatar3d.motion.sources), a recording played at its own speed.
+
+    Raises InputError for an unknown or unreadable source, WorkError when a port, a camera or a package is missing.
+    """
+    from avatar3d.motion.sources import open_source
+
+    source = open_source(text)
+    if source.live:
+        return source
+    codes = []
+    while len(codes) < MAX_CODES:
+        code = source.read()
+        if code is None:
+            break
+        codes.append(code)
+    source.close()
+    return Replay(codes)

@@ -1,0 +1,72 @@
+"""`avatar3d xr`: its arguments and its work; the command line plugs it in."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `avatar3d xr`; imports nothing heavy."""
+    parser.add_argument("avatar", type=Path)
+    parser.add_argument("--motion", metavar="SOURCE", help="what moves the head, such as csv:FILE, video:FILE or livelink:PORT")
+    parser.add_argument("--frames", type=int, metavar="N", help="end after N frames (default: until the session ends)")
+    parser.add_argument("--hz", type=float, help="refresh rate to ask the headset for")
+    parser.add_argument("--distance", type=float, default=0.8, help="metres between the eyes of viewer and head (default 0.8)")
+    parser.add_argument("--height", type=float, default=0.0, help="metres that the head stands above the viewer's eyes")
+    parser.add_argument("--passthrough", action="store_true", help="show the head in the real room")
+    parser.add_argument(
+        "--rung", choices=("auto", "live", "baked", "reduced", "blendshape"), default="auto", help="keep to one quality"
+    )
+    parser.add_argument("--governor", type=Path, metavar="YAML", help="settings instead of configs/governor.yaml")
+    parser.add_argument("--rest", action="store_true", help="rest at the lowest quality for some seconds in every minute")
+    parser.add_argument("--reconnect", type=float, default=20.0, metavar="SECONDS", help="wait for a runtime that ended")
+    parser.add_argument("--keep-views", type=Path, metavar="FOLDER", help="with --frames: keep both eyes' last pictures")
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Show the head; returns what `--json` prints. Raises InputError and WorkError."""
+    from dataclasses import replace
+
+    from avatar3d.errors import InputError
+    from avatar3d.glb import read_glb
+    from avatar3d.runtime.governor import read_config
+    from avatar3d.runtime.pipeline import Pipeline
+    from avatar3d.runtime.replay import open_live
+    from avatar3d.xr import openxr
+    from avatar3d.xr.session import SessionOptions
+    from avatar3d.xr.show import Show, ShowOptions
+
+    if arguments.keep_views is not None and arguments.frames is None:
+        raise InputError("--keep-views keeps the last frame of --frames N; give both")
+    config = read_config(arguments.governor)
+    if arguments.rest:
+        config = replace(config, rest=True)
+    options = ShowOptions(
+        session=SessionOptions(hz=arguments.hz, passthrough=arguments.passthrough),
+        frames=arguments.frames,
+        distance_m=arguments.distance,
+        height_m=arguments.height,
+        rung=None if arguments.rung == "auto" else arguments.rung,
+        reconnect_s=arguments.reconnect,
+        keep_views=arguments.keep_views,
+    )
+    avatar = read_glb(arguments.avatar)
+    openxr.load()
+    pipeline = Pipeline(None if arguments.motion is None else open_live(arguments.motion))
+    try:
+        return Show(avatar, pipeline, config, options).run()
+    finally:
+        pipeline.close()
+
+
+def summary(result: dict[str, Any]) -> list[str]:
+    """What is printed without `--json`."""
+    rungs = ", ".join(f"{name} {count}" for name, count in result["rungs"].items() if count)
+    lines = [f"{result['runtime']}: {result['rendered']} frames at {result['fps']:.1f} fps, {result['late']} late; {rungs}"]
+    if result["expression_latency_ms_p95"] is not None:
+        lines.append(
+            f"latency p95: head {result['head_latency_ms_p95']:.1f} ms, expression {result['expression_latency_ms_p95']:.1f} ms"
+        )
+    return lines

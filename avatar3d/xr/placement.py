@@ -1,0 +1,70 @@
+"""Where the head stands in the room: life-size before the viewer, upright, face to face; and how it fades when too near."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from avatar3d.avatar import Avatar
+from avatar3d.camera import Camera
+from avatar3d.errors import InputError
+from avatar3d.motion.code import quaternion_matrix
+from avatar3d.xr.views import EyeView
+
+DEFAULT_DISTANCE_M = 0.8  # between the eyes of two who talk; nearer feels too close (Hall 1966: personal distance 0.45 to 1.2)
+MIN_DISTANCE_M, MAX_DISTANCE_M = 0.2, 10.0
+FADE_START_M, FADE_END_M = 0.15, 0.07  # whole from the first, gone at the second: nobody wants a face inside the own
+VERTEX_STEP = 7  # every so many vertices are looked at for the distance; they lie some 3 mm apart
+STEEP = 0.98  # of the up component, above which a view has no heading to speak of
+
+
+@dataclass(frozen=True)
+class Placement:
+    """room = rotation @ head + translation, metres; no scale: heads are shown life-size."""
+
+    rotation: np.ndarray
+    translation: np.ndarray
+
+    def camera(self, room_camera: Camera) -> Camera:
+        """A camera of the room, as seen from the avatar's own frame."""
+        return room_camera.moved(self.rotation, self.translation)
+
+
+def in_front_of(views: Sequence[EyeView], distance_m: float, height_m: float = 0.0) -> Placement:
+    """The head's eyes at `distance_m` before the viewer's, at their height plus `height_m`, upright and facing the viewer.
+
+    Only the viewer's heading counts, not nodding or leaning. Raises InputError for a distance out of range.
+    """
+    if not MIN_DISTANCE_M <= distance_m <= MAX_DISTANCE_M:
+        raise InputError(f"a distance of {distance_m:g} m is outside {MIN_DISTANCE_M:g} to {MAX_DISTANCE_M:g} m")
+    middle = np.mean([view.position for view in views], axis=0)
+    orientation = np.asarray(views[0].orientation, np.float64)
+    matrix = quaternion_matrix(orientation / np.linalg.norm(orientation))
+    # Looking straight up or down, the top of the head points where the viewer is heading.
+    forward = -matrix[:, 2]
+    if abs(forward[1]) > STEEP:
+        forward = matrix[:, 1] * -np.sign(forward[1])
+    yaw = math.atan2(-forward[0], -forward[2])
+    sine, cosine = math.sin(yaw), math.cos(yaw)
+    rotation = np.array([[cosine, 0.0, sine], [0.0, 1.0, 0.0], [-sine, 0.0, cosine]])
+    return Placement(rotation, middle + rotation @ np.array([0.0, height_m, -distance_m]))
+
+
+def nearest_m(vertices: np.ndarray, cameras: Sequence[Camera]) -> float:
+    """Metres from the point between the cameras to the nearest of the posed vertices (V, 3) in the same frame."""
+    middle = np.mean([camera.center for camera in cameras], axis=0).astype(np.float32)
+    offset = vertices[::VERTEX_STEP] - middle
+    return float(np.sqrt((offset * offset).sum(axis=1).min()))
+
+
+def presence(distance_m: float) -> float:
+    """1 where the head is drawn whole, 0 where it has faded away, for its distance from the viewer's eyes, metres."""
+    return float(np.clip((distance_m - FADE_END_M) / (FADE_START_M - FADE_END_M), 0.0, 1.0))
+
+
+def avatar_ipd_m(avatar: Avatar) -> float:
+    """Between the avatar's eyeball centres, metres: a scale that the viewer can check."""
+    return float(np.linalg.norm(avatar.joints["leftEye"] - avatar.joints["rightEye"]))
