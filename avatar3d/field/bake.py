@@ -14,13 +14,13 @@ from avatar3d.errors import InputError
 from avatar3d.field.definition import HARMONICS, bound, evaluate, spherical_harmonics, unit_positions
 from avatar3d.field.shells import sample_bilinear, uv_raster
 
-SKIN_SIZE = (384, 384)  # texels; the field's finest cell is 1.2 mm, a texel on the face about 1 mm
+SKIN_SIZE = (384, 384)  # texels; the field's finest cell is 2.6 mm, a texel on the face about 1 mm
 HAIR_SIZE = (144, 256)  # a level's texture; quarter of the hair colour's resolution
-SKIN_DIRECTIONS = 24
-HAIR_DIRECTIONS = 16  # the hair has one texture a level
+SKIN_DIRECTIONS = 16
+HAIR_DIRECTIONS = 12  # the hair has one texture a level
 MEASURED_SAMPLES = 8192
 CAP_DB = 99.0  # stands for "no difference"
-_CHUNK = 16384  # texels evaluated at a time: all buffers stay in the second-level cache's reach
+_CHUNK = 4096  # texels evaluated at a time: the buffers stay in the cache
 _GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 
 
@@ -49,23 +49,25 @@ def project(params: FieldParams, positions: np.ndarray, weights: np.ndarray, cou
     tables = np.ascontiguousarray(params.tables, np.float32)
     cells = np.ascontiguousarray(params.resolutions, np.int64)
     first, *rest = list(zip(params.weights, params.biases, strict=True))
-    q0, q1 = np.zeros((len(positions), 4), np.float32), np.zeros((len(positions), 3, 3), np.float32)
+    per_direction = harmonics @ first[0][:, grid : grid + HARMONICS].T
     unit = unit_positions(params, positions)
-    for start in range(0, len(positions), _CHUNK):
+    q0, q1 = np.zeros((len(unit), 4), np.float32), np.zeros((len(unit), 3), np.float32)
+    scale = np.array([params.color_bound] * 3 + [params.alpha_bound], np.float32)
+    for start in range(0, len(unit), _CHUNK):
         part = slice(start, start + _CHUNK)
         encoded = np.empty((len(unit[part]), grid), np.float32)
         encode_forward(unit[part], tables, cells, encoded)
         static = encoded @ first[0][:, :grid].T + (first[0][:, grid + HARMONICS :] @ motion + first[1])
+        values = np.empty((count, len(static), 4), np.float32)
         for index in range(count):
-            value = static + first[0][:, grid : grid + HARMONICS] @ harmonics[index]
+            value = static + per_direction[index]
             for weight, bias in rest:
                 value = np.maximum(value, 0) @ weight.T + bias
-            value = bound(value)
-            q0[part, :3] += solve[0, index] * params.color_bound * value[:, :3]
-            q0[part, 3] += params.alpha_bound / count * value[:, 3]
-            for axis in range(3):
-                q1[part, axis] += solve[1 + axis, index] * params.color_bound * value[:, :3]
-    return q0, q1.mean(2)
+            values[index] = bound(value) * scale
+        solved = (solve @ values.reshape(count, -1)).reshape(4, len(static), 4)
+        q0[part, :3], q0[part, 3] = solved[0, :, :3], values[..., 3].mean(0)
+        q1[part] = solved[1:, :, :3].mean(2).T
+    return q0, q1
 
 
 def bake(avatar: Avatar, weights: np.ndarray | None = None, seed: int = 0) -> BakedField:

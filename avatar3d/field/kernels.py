@@ -64,3 +64,27 @@ def encode_backward(unit: np.ndarray, gradient: np.ndarray, resolutions: np.ndar
                 entry = _entry(cx + dx, cy + dy, cz + dz, resolution, table_size)
                 for f in range(features):
                     table_gradient[level, entry, f] += weight * gradient[i, level * features + f]
+
+
+@njit(fastmath=True, cache=True)
+def adam_step(
+    parameter: np.ndarray,
+    gradient: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    step: int,
+    rate: float,
+    betas: tuple[float, float],
+    epsilon: float,
+    decay: float,
+) -> None:
+    """One step of AdamW (Loshchilov and Hutter 2019, algorithm 2) in place on flat f32 arrays; `step` counts from 1."""
+    beta1, beta2 = np.float32(betas[0]), np.float32(betas[1])
+    scale = np.float32(rate / (1 - betas[0] ** step))
+    unbias = np.float32(1 / (1 - betas[1] ** step))
+    eps, kept = np.float32(epsilon), np.float32(1 - rate * decay)
+    for i in range(parameter.size):
+        g = gradient[i]
+        first[i] = beta1 * first[i] + (np.float32(1) - beta1) * g
+        second[i] = beta2 * second[i] + (np.float32(1) - beta2) * g * g
+        parameter[i] = kept * parameter[i] - scale * first[i] / (np.sqrt(second[i] * unbias) + eps)

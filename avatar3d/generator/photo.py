@@ -116,6 +116,15 @@ def surface_points(
     return positions, normals
 
 
+def _seen_share(avatar: Avatar, surface: np.ndarray, face: np.ndarray, barycentric: np.ndarray) -> np.ndarray:
+    """(N,) f32: the avatar's confidence that the photo shows this skin (and not clothes over it); 1 on hair."""
+    share = np.ones(len(face), np.float32)
+    head = surface == SURFACE_HEAD
+    uv = (avatar.uv[avatar.faces[face[head]]] * barycentric[head][..., None]).sum(1)
+    share[head] = sample_bilinear(avatar.confidence[..., None] / np.float32(255), uv)[:, 0]
+    return share
+
+
 def _same_view(evidence: PhotoEvidence, motion: MotionCode, camera: Camera) -> bool:
     mine, same_motion = evidence.camera, evidence.motion
     arrays = ("intrinsics", "rotation", "translation")
@@ -148,8 +157,8 @@ class PhotoGenerator:
     def generate(self, request: GeneratorRequest) -> GeneratedView:
         """The photo's colours carried along the surfaces to the asked view; the coarse render where the photo saw nothing.
 
-        Confidence: the photo's (facing, visible, right surface) times how well the asked view of the point agrees with the
-        photo's. At the photo's own camera and motion the picture is the photo itself, its alpha the matte.
+        Confidence: the photo's (facing, visible, right surface, skin and not clothes) times how well the asked view of the
+        point agrees with the photo's. At the photo's own camera and motion the picture is the photo itself, its alpha the matte.
         """
         scene, view = self._photo_side(request.identity)
         geometry = request.geometry
@@ -160,6 +169,9 @@ class PhotoGenerator:
             scene, surface, level, geometry.face.reshape(-1)[index], geometry.barycentric.reshape(-1, 3)[index]
         )
         color, belief, _ = photo_lookup(view, points, normals, surface == SURFACE_HAIR)
+        belief = belief * _seen_share(
+            request.identity, surface, geometry.face.reshape(-1)[index], geometry.barycentric.reshape(-1, 3)[index]
+        )
         photo_d = view_directions(points, normals, view.camera.center)
         agreement = np.clip((photo_d * geometry.d.reshape(-1, 3)[index]).sum(1), 0, 1) ** AGREEMENT_POWER
         confidence = np.zeros(shape[0] * shape[1], np.float32)
