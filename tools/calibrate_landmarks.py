@@ -31,9 +31,9 @@ DEPTH_RIDGE = 0.3  # photos hardly tell depth
 SPREAD_M = 0.0015  # residual between people at which a point is half trusted
 CONFIDENCE_FLOOR = 0.15
 
-# The inner lip's ring is put on the model's own lip edges and stays there: photos with parted lips alone could not tell a rolled
-# lip from a misplaced point.
-UPPER_RING, LOWER_RING, MOUTH_ENDS = (191, 80, 81, 82, 13, 312, 311, 310, 415), (95, 88, 178, 87, 14, 317, 402, 318, 324), (78, 308)
+# The inner lip's ring is put on the model's own edges and stays there: photos could not tell a rolled lip from misplaced points.
+UPPER_RING, LOWER_RING = (191, 80, 81, 82, 13, 312, 311, 310, 415), (95, 88, 178, 87, 14, 317, 402, 318, 324)
+MOUTH_ENDS = (78, 308)
 LOOK_M, LOOK_PX = 0.08, 800  # a frontal look at the mouth: 0.1 mm a pixel
 
 Face = tuple[FaceLandmarks, np.ndarray, int, int]
@@ -44,15 +44,15 @@ def calibrate(faces: dict[str, list[Face]], head: HeadModel) -> tuple[np.ndarray
     points = head.landmark_points(head.vertices).astype(np.float64)
     confidence = np.ones(len(points))
     mirror = _mirror(points)
-    ring = lip_ring(head)
-    points[list(ring)] = list(ring.values())
+    pinned = lip_ring(head)
+    points[list(pinned)] = list(pinned.values())
     for _ in range(ROUNDS):
         current = with_landmarks(head, points, confidence)
         people = [_mean([_residual(face, current) for face in photos]) for photos in faces.values()]
         stack = np.stack(people)
         mean = np.nan_to_num(_mean(list(stack)))
         mean = (mean + mean[mirror] * (-1, 1, 1)) / 2
-        mean[list(ring)] = 0
+        mean[list(pinned)] = 0
         points = points + STEP * mean
         triangle, barycentric, _ = nearest_on_skin(head, points)
         points = (head.vertices[triangle] * barycentric[..., None]).sum(1)

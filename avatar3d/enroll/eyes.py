@@ -19,7 +19,9 @@ PUPIL_EDGE, LIMBUS_EDGE = 0.03, 0.045
 LIMBUS_WIDTH, LIMBUS_DARK = 0.10, 0.55
 PUPIL_COLOR = 0.004  # linear
 SCLERA = np.array([0.78, 0.745, 0.71])  # linear; no eye is pure white
-SCLERA_PHOTO_SHARE = 0.5
+SCLERA_PHOTO_SHARE = 0.6
+SCLERA_LEAST = 0.25  # linear; what seems darker is a lash or a blurred iris
+SCLERA_GAIN = 1.2  # the photo's lies under the lid's shade, which is painted again
 VESSEL = np.array([0.0, -0.16, -0.15])  # relative change in a corner full of vessels
 IRIS_GAIN = 1.35  # the photo's iris lies under lids and lashes; its albedo is brighter
 LID_SHADE, LOWER_SHADE = 0.50, 0.18  # under the upper and the lower lid
@@ -113,7 +115,6 @@ def _measure(picture: WorkPicture) -> tuple[np.ndarray, np.ndarray]:
     profile[3:] = 0.5 * profile[3:] + 0.5 * middle
     white = SCLERA
     if whites:
-        seen = np.mean(whites, axis=0)
-        tint = seen / max(float(seen.max()), 1e-3)
-        white = SCLERA * (1 - SCLERA_PHOTO_SHARE) + SCLERA_PHOTO_SHARE * SCLERA.max() * tint
+        seen = np.clip(np.mean(whites, axis=0) * SCLERA_GAIN, SCLERA_LEAST, SCLERA)
+        white = SCLERA * (1 - SCLERA_PHOTO_SHARE) + SCLERA_PHOTO_SHARE * seen
     return np.clip(profile * IRIS_GAIN, 0.004, 0.8), white

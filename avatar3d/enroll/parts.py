@@ -13,7 +13,7 @@ from avatar3d.head.model import LASHES, MOUTH_BAG, SKIN, TEETH, TONGUE, HeadMode
 TOOTH = np.array([0.80, 0.74, 0.62])  # ivory at the biting edge
 TOOTH_NECK = np.array([0.66, 0.57, 0.43])  # warmer and darker at the gum
 GUM = np.array([0.34, 0.095, 0.095])
-TONGUE_COLOR = np.array([0.36, 0.105, 0.11])
+TONGUE_COLOR = np.array([0.47, 0.145, 0.145])
 LASH = np.array([0.010, 0.0065, 0.005])
 MOUTH_FRONT = np.array([0.26, 0.055, 0.055])  # encoded as linear; the wet inside of the lips
 GUM_MIN_SPAN_M = 0.02  # a gum spans the arch, a tooth does not
@@ -21,7 +21,9 @@ GUM_MIN_SPAN_M = 0.02  # a gum spans the arch, a tooth does not
 DARK_FROM_M, DARK_TO_M = 0.018, 0.065
 DARKEST = 0.07
 INNER_LIP_RAMP = 0.6
-ARCH_LIT_M, ARCH_FADE_M, ARCH_DARKEST = 0.006, 0.030, 0.25
+ARCH_LIT_M, ARCH_FADE_M, ARCH_DARKEST = 0.006, 0.022, 0.22
+# The tongue is lit from its tip, wherever the mouth lets light in, and dark at its root.
+TONGUE_LIT_M, TONGUE_FADE_M, TONGUE_DARKEST = 0.010, 0.045, 0.10
 
 
 def _depth_shade(head: HeadModel) -> np.ndarray:
@@ -40,8 +42,11 @@ def paint_parts(linear: np.ndarray, head: HeadModel, texels: Atlas) -> None:
     gum, crown_height = _gums_and_heights(head)
     color[teeth] = TOOTH + (TOOTH_NECK - TOOTH) * crown_height[teeth, None]
     color[gum] = GUM
-    color[head.vertex_part == TONGUE] = TONGUE_COLOR
     color *= shade
+    tongue = np.flatnonzero(head.vertex_part == TONGUE)
+    z = head.vertices[tongue, 2]
+    behind = np.clip((z.max() - z - TONGUE_LIT_M) / TONGUE_FADE_M, 0, 1)[:, None]
+    color[tongue] = TONGUE_COLOR * TONGUE_DARKEST**behind
     # The arch darkens toward the molars, measured from the incisors: they are lit wherever the lips are open.
     front = head.vertices[teeth, 2].max()
     along = np.clip((front - head.vertices[:, 2] - ARCH_LIT_M) / ARCH_FADE_M, 0, 1)[:, None]

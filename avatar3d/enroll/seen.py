@@ -27,17 +27,18 @@ CHIN = 152
 
 # Cosine to the viewing ray at which the photo starts to count, and the ramp to full trust: below, pixels are stretched.
 FACING_FROM, FACING_RAMP = 0.16, 0.34
-# A lid's skin that grows by more than this when it closes was folded in the photo: what is seen of it would smear.
-UNFOLD_FROM, UNFOLD_FULL = 1.6, 2.4
+# A lid's skin that grows by more than this when it closes was folded in the photo: what is seen of it smears then.
+UNFOLD_FROM, UNFOLD_FULL = 1.5, 2.2
 OCCLUSION_M = 0.004  # behind the nearest surface by more than this is hidden
-SILHOUETTE_M = 0.0022  # pixels nearer than this to an occluding edge may show the wrong surface
+SILHOUETTE_M = 0.0022  # pixels nearer than this to an occluding edge may show the wrong surface,
+SILHOUETTE_STEP_M = 0.014  # where the edge stands this far in front
 HAIR_MARGIN_M = 0.0035
 MATTE_MARGIN_M = 0.0025
 MATTE_FROM, MATTE_FULL = 0.6, 0.9
 HAIR_SHADOW_M = 0.010  # beside hair, skin lies in its shadow or is strands that the mask missed
 GATE_HAIR_SHADOW = 1.2  # robust standard deviations darker than the face
 HAIR_GAIN = 2.5
-LIP_MARGIN_M, EYE_MARGIN_M = 0.0010, 0.0002
+LIP_MARGIN_M, EYE_MARGIN_M = 0.0004, 0.0001
 # Colour gate, in robust standard deviations of the face's own colour: lightness is let vary more (shadow under the chin).
 GATE_LIGHTNESS, GATE = 2.2, 2.3
 GATE_BRIGHTER = 1.3  # nothing outside the face is this much brighter than it: collars, backdrops
@@ -49,7 +50,8 @@ class PhotoNodes:
 
     posed: (V, 3) base vertices in the photo's expression; vertex_normals (V, 3). positions, normals: (N, 3). pixels: (N, 2).
     linear: (N, 3) linear colour, low-passed to the nodes' spacing. weight: (N,) in [0, 1], how far the photo is the skin here.
-    core: (N,) bool, plain facial skin. brows, eyes, lips: (N,) in [0, 1], nearness. mm_px: pixels per millimetre.
+    core: (N,) bool, plain facial skin. brows, eyes, lips: (N,) in [0, 1], nearness.
+    unfolding: (N,) in [0, 1], lid skin that the photo shows folded. mm_px: pixels per millimetre.
     """
 
     posed: np.ndarray
@@ -63,6 +65,7 @@ class PhotoNodes:
     brows: np.ndarray
     eyes: np.ndarray
     lips: np.ndarray
+    unfolding: np.ndarray
     mm_px: float
 
 
@@ -111,7 +114,7 @@ def look_at_photo(
     if matte is None or hair_alpha is None:
         weight *= regions["face"]
     weight *= 1 - np.clip(2 * regions["inner_mouth"], 0, 1)
-    weight *= 1 - np.clip(1.5 * regions["eyelids"], 0, 1) * (graph.spread @ _unfolding(posed, head))
+    unfolding = np.clip(1.5 * regions["eyelids"], 0, 1) * (graph.spread @ _unfolding(posed, head))
     covered = _openings(picture.landmarks_px[:, :2], picture.rgb.shape[:2], mm_px)
     weight *= 1 - sample(covered, pixels)
 
@@ -120,12 +123,14 @@ def look_at_photo(
     eyes = _near(graph.rest, landmarks[list(EYE_RIGHT + EYE_LEFT)], 0.005)
     lips = _near(graph.rest, landmarks[list(LIPS_OUTER + LIPS_INNER)], 0.003)
     above_chin = graph.rest[:, 1] > landmarks[CHIN, 1]
-    core = (weight > 0.6) & (brows == 0) & (eyes == 0) & (lips == 0) & above_chin & (regions["face"] > 0.5) & (regions["ears"] < 0.1)
+    plain = (brows == 0) & (eyes == 0) & (lips == 0) & (regions["face"] > 0.5) & (regions["ears"] < 0.1)
+    core = plain & above_chin & (weight > 0.6)
     outer = (graph.rest[:, 1] < landmarks[CHIN, 1] + 0.006) | (regions["ears"] > 0.1) | (hair > 0.02) | (regions["face"] < 0.3)
     weight = _gated(weight, colour, core, outer | beside_hair, beside_hair, graph)
     return PhotoNodes(
-        posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour, weight=weight,
-        core=core, brows=brows, eyes=eyes, lips=lips, mm_px=mm_px,
+        posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour,
+        weight=weight, core=core, brows=brows, eyes=eyes, lips=lips, unfolding=unfolding,
+        mm_px=mm_px,
     )  # fmt: skip
 
 
@@ -178,7 +183,8 @@ def _visibility(
     nearest = -_dilated(-far, SILHOUETTE_M * 1000 * mm_px)
     column = np.clip(pixels[:, 0].astype(int), 0, picture.camera.width - 1)
     row = np.clip(pixels[:, 1].astype(int), 0, picture.camera.height - 1)
-    return (depth < nearest[row, column] + OCCLUSION_M).astype(np.float64)
+    hidden = (depth > far[row, column] + OCCLUSION_M) | (depth > nearest[row, column] + SILHOUETTE_STEP_M)
+    return (~hidden).astype(np.float64)
 
 
 def _openings(landmarks: np.ndarray, shape: tuple[int, int], mm_px: float) -> np.ndarray:

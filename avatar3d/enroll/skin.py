@@ -22,6 +22,7 @@ from avatar3d.enroll.surface import Atlas, NodeGraph, atlas, node_graph
 from avatar3d.enroll.wrinkles import fold_mask, fold_row, folds, low_band
 from avatar3d.field.shells import sample_bilinear
 from avatar3d.head.model import HeadModel
+from avatar3d.motion.code import ARKIT_INDEX
 from avatar3d.render.scene import shade_of
 
 GAMMA = 2.2  # colours are blended and filled in this encoding, near to how the eye spaces them; unlike sRGB it has no top
@@ -29,13 +30,13 @@ STIFFNESS = 1.0  # of the fill between nodes against one fully trusted photo nod
 PRIOR = 2.5e-3  # pull of the skin's own median against one fully trusted photo node: far from the photo it wins
 MIRROR_TRUST = 0.5  # of the other side's colour: the face is symmetric, its light is not quite
 PRIOR_PERCENTILE = 58.0  # of the core skin: a little above the middle, as shadows outnumber highlights
-DELTA_SIZE = 512  # texels a side of the fold layer: folds are millimetres wide
+COARSE_SIZE = 512  # texels a side of layers and confidence: folds are millimetres wide
 DELTA_BLUR_MM = 0.35
-CONFIDENCE_SIZE = 512
 TEXEL_HAIR_GAIN = 1.5
 # Where the photo does not show it, skin in hollows is darker and redder: light that got in has passed through skin.
 OPEN_FULL, OPEN_NONE = 0.75, 0.15
 HOLLOW_TINT = np.array([0.34, 0.16, 0.14])
+LOG_FLOOR = 2e-3  # linear; below it a ratio says nothing
 SEED = 20261130
 
 
@@ -43,7 +44,7 @@ SEED = 20261130
 class SkinResult:
     """base_color: (S, S, 3) u8 sRGB albedo, neutral. confidence: (s, s) u8, 255 where the photo shows the skin.
 
-    texture_deltas: the folds of the photo's expression (at most one). light: (9, 3) f32, shading_power: see render.scene.
+    texture_deltas: the folds of the photo's expression, and the clean lids of a blink. light: (9, 3) f32, shading_power: see render.scene.
     skin_color_srgb: (3,) in [0, 1], the plain skin's. coverage: share of the face's atlas that the photo shows.
     """
 
@@ -90,13 +91,13 @@ def build_skin(
     scalp_color_srgb: (3,) in [0, 1], what lies under the hair. size: texels a side.
     """
     head, graph, nodes = view.head, view.graph, view.nodes
-    texels = atlas(head, size)
+    texels, coarse = atlas(head, size), atlas(head, COARSE_SIZE)
     shade_vertex = shade_of(nodes.vertex_normals, view.light, SHADING_POWER)
     node_albedo = nodes.linear / (graph.spread @ shade_vertex)
     plain = _plain_skin(nodes, node_albedo)
 
     # Folds of the photo's expression leave the texture and come back with the motion.
-    delta, node_folds = _expression_layer(view, shade_vertex, node_albedo)
+    delta, node_folds = _expression_layer(view, coarse, shade_vertex, node_albedo)
     fold_texels: np.ndarray | float = 0.0
     if delta is not None:
         fold_texels = sample_bilinear(delta.log_ratio, texels.raster.interpolate(head.faces, head.uv)[texels.on_graph])
@@ -106,7 +107,10 @@ def build_skin(
     detail, trust = _photo_texels(view, texels, shade_vertex, fold_texels, nodes.posed, nodes.weight, hair_alpha)
     low = texels.from_nodes @ base
     mirrored_posed = nodes.posed[head.mirror]
-    other, other_trust = _photo_texels(view, texels, shade_vertex[head.mirror], 0.0, mirrored_posed, nodes.weight[graph.mirror], hair_alpha)
+    mirrored_weight = nodes.weight[graph.mirror]
+    other, other_trust = _photo_texels(
+        view, texels, shade_vertex[head.mirror], 0.0, mirrored_posed, mirrored_weight, hair_alpha
+    )
     other_low = texels.from_nodes @ base[graph.mirror]
     borrowed = (np.clip(1.5 * other_trust, 0, 1) * (1 - trust))[:, None]
     open_share = texels.from_nodes @ graph.blurred(graph.spread @ openness(view.fit.neutral_vertices, head), 1)
@@ -134,30 +138,33 @@ def build_skin(
     canvas = np.broadcast_to(plain**GAMMA, (size * size, 3)).astype(np.float32).copy()
     canvas[texels.raster.texel] = linear
     base_color = to_u8(linear_to_srgb(canvas)).reshape(size, size, 3)
+    deltas = [] if delta is None else [delta]
+    deltas += _lid_layers(view, coarse, base, canvas.reshape(size, size, 3))
 
-    confidence = to_u8(_over_atlas(head, CONFIDENCE_SIZE, nodes.weight[:, None])[..., 0])
+    confidence = to_u8(_picture(coarse, (coarse.from_nodes @ nodes.weight)[:, None])[..., 0])
     face = texels.from_nodes @ (graph.spread @ head.regions["face"]) > 0.5
     return SkinResult(
-        base_color=base_color, confidence=confidence, texture_deltas=[] if delta is None else [delta], light=view.light, shading_power=SHADING_POWER,
-        skin_color_srgb=linear_to_srgb(plain**GAMMA), coverage=float((trust[face] > 0.3).mean()),
+        base_color=base_color, confidence=confidence, texture_deltas=deltas, light=view.light,
+        shading_power=SHADING_POWER, skin_color_srgb=linear_to_srgb(plain**GAMMA),
+        coverage=float((trust[face] > 0.3).mean()),
     )  # fmt: skip
 
 
-def _expression_layer(view: SkinView, shade_vertex: np.ndarray, node_albedo: np.ndarray) -> tuple[TextureDelta | None, np.ndarray]:
+def _expression_layer(
+    view: SkinView, texels: Atlas, shade_vertex: np.ndarray, node_albedo: np.ndarray
+) -> tuple[TextureDelta | None, np.ndarray]:
     """The folds' texture delta, None for a face at rest, and the folds at the nodes (N, 3)."""
     row = fold_row(view.fit)
     nothing = np.zeros_like(node_albedo)
     if row is None:
         return None, nothing
-    texels = atlas(view.head, DELTA_SIZE)
     mask = fold_mask(view.fit, view.head, view.graph, view.nodes)
     low = low_band(view.graph, view.nodes, node_albedo)
     # The layer's texels are coarser than the picture: without this blur they would alias pores into folds.
-    smooth = replace(view.picture, rgb=cv2.GaussianBlur(view.picture.rgb, (0, 0), max(0.3, DELTA_BLUR_MM * view.nodes.mm_px)))
-    encoded, _ = _photo_texels(replace(view, picture=smooth), texels, shade_vertex, 0.0, view.nodes.posed, view.nodes.weight, None)
-    layer = np.zeros((DELTA_SIZE * DELTA_SIZE, 3), np.float32)
-    layer[texels.raster.texel[texels.on_graph]] = folds(encoded**GAMMA, texels.from_nodes @ low, texels.from_nodes @ mask)
-    layer = layer.reshape(DELTA_SIZE, DELTA_SIZE, 3)
+    blur = max(0.3, DELTA_BLUR_MM * view.nodes.mm_px)
+    smooth = replace(view, picture=replace(view.picture, rgb=cv2.GaussianBlur(view.picture.rgb, (0, 0), blur)))
+    encoded, _ = _photo_texels(smooth, texels, shade_vertex, 0.0, view.nodes.posed, view.nodes.weight, None)
+    layer = _picture(texels, folds(encoded**GAMMA, texels.from_nodes @ low, texels.from_nodes @ mask))
     if np.abs(layer).max() < 0.01:
         return None, nothing
     return TextureDelta("photo expression", row, 0.0, layer), folds(node_albedo, low, mask)
@@ -233,9 +240,28 @@ def _under_hair(
     return texture * (1 - covered) + covered * scalp * np.clip(relief, 0.7, 1.3)
 
 
-def _over_atlas(head: HeadModel, size: int, values: np.ndarray) -> np.ndarray:
-    """(size, size, C) f32 atlas of node values (N, C), zero off the skin."""
-    texels = atlas(head, size)
-    out = np.zeros((size * size, values.shape[1]), np.float32)
-    out[texels.raster.texel[texels.on_graph]] = texels.from_nodes @ values
-    return out.reshape(size, size, values.shape[1])
+def _lid_layers(view: SkinView, texels: Atlas, base: np.ndarray, linear: np.ndarray) -> list[TextureDelta]:
+    """One layer a lid that turns what the photo shows of its fold into plain skin as the lid closes.
+
+    base: (N, 3) encoded fill. linear: (S, S, 3) the finished atlas.
+    """
+    present = cv2.resize(linear, (texels.size, texels.size), interpolation=cv2.INTER_AREA)
+    present = np.maximum(present.reshape(-1, 3)[texels.raster.texel[texels.on_graph]], LOG_FLOOR)
+    plain = np.maximum(texels.from_nodes @ base, 1e-3) ** GAMMA
+    unfolding = texels.from_nodes @ view.graph.blurred(view.nodes.unfolding, 1)
+    side = texels.from_nodes @ view.graph.rest[:, 0] > 0
+    layers = []
+    for name, on_side in (("Left", side), ("Right", ~side)):
+        row = np.zeros(len(ARKIT_INDEX), np.float32)
+        row[ARKIT_INDEX["eyeBlink" + name]] = 1.0
+        layer = _picture(texels, np.log(plain / present) * (unfolding * on_side)[:, None])
+        if np.abs(layer).max() > 0.01:
+            layers.append(TextureDelta(f"closing lid {name.lower()}", row, 0.0, layer))
+    return layers
+
+
+def _picture(texels: Atlas, values: np.ndarray) -> np.ndarray:
+    """(S, S, C) f32 atlas of values (R, C) of the graph's texels, zero elsewhere."""
+    out = np.zeros((texels.size * texels.size, values.shape[1]), np.float32)
+    out[texels.raster.texel[texels.on_graph]] = values
+    return out.reshape(texels.size, texels.size, values.shape[1])
