@@ -609,7 +609,7 @@ def _threads(count: int) -> Iterator[None]:
 
     before = torch.get_num_threads(), numba.get_num_threads()
     torch.set_num_threads(count)
-    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(min(count, before[1]))
     try:
         yield
     finally:
@@ -765,7 +765,7 @@ def _train(
     field = NeuralField(new_field(options.seed, config, *box_of(avatar)), options.implementation)
     scene = build_scene(avatar, evidence.motion)
     view = _view(scene, evidence.camera)
-    held_out = held_out_pixels(*evidence.matte.shape, options.seed)
+    held_out = held_out_pixels(evidence.camera.height, evidence.camera.width, options.seed)
     photo = _photo_pixels(avatar, view, evidence, options)
     if not len(photo.pixel):
         raise InputError("the avatar is not in the photo's picture; its fitted camera does not belong to this photo")

@@ -72,6 +72,10 @@ class NeuralField(torch.nn.Module):
     Raises InputError on another name and WorkError when the named back end is missing here.
     """
 
+    box_min: torch.Tensor
+    box_extent: torch.Tensor
+    motion_projection: torch.Tensor
+
     def __init__(self, params: FieldParams, implementation: str = "numba") -> None:
         super().__init__()
         if implementation not in IMPLEMENTATIONS:
@@ -132,6 +136,7 @@ class NeuralField(torch.nn.Module):
         def array(tensor: torch.Tensor) -> np.ndarray:
             return tensor.detach().float().cpu().numpy().copy()
 
+        mlp = self.mlp_parameters()  # weight, bias, weight, bias, …
         tables = self.grid.tables() if self.implementation == "tcnn" else array(self.tables)
         return FieldParams(
             box_min=array(self.box_min),
@@ -139,8 +144,8 @@ class NeuralField(torch.nn.Module):
             resolutions=self.resolutions.copy(),
             tables=tables,
             motion_projection=array(self.motion_projection),
-            weights=[array(layer.weight) for layer in self.layers],
-            biases=[array(layer.bias) for layer in self.layers],
+            weights=[array(parameter) for parameter in mlp[::2]],
+            biases=[array(parameter) for parameter in mlp[1::2]],
             color_bound=self.color_bound,
             alpha_bound=self.alpha_bound,
         )

@@ -78,5 +78,5 @@ class Grid(torch.nn.Module):
 
     def tables(self) -> np.ndarray:
         """(L, T, F) f32 in this project's layout."""
-        packed = [level.params.detach().float().cpu().numpy() for level in self.levels]
+        packed = [level.detach().float().cpu().numpy() for level in self.parameters()]
         return np.stack([unpack_level(level, self._table_size, self._features) for level in packed])

@@ -158,7 +158,7 @@ class PhotoGenerator:
         """The photo's colours carried along the surfaces to the asked view; the coarse render where the photo saw nothing.
 
         Confidence: the photo's (facing, visible, right surface, skin and not clothes) times how well the asked view of the
-        point agrees with the photo's. At the photo's own camera and motion the picture is the photo itself, its alpha the matte.
+        point agrees with the photo's. At the photo's own camera and motion the picture is the photo, its alpha the matte.
         """
         scene, view = self._photo_side(request.identity)
         geometry = request.geometry
