@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -167,31 +168,65 @@ def _write_gif(path: Path, frames: Sequence[np.ndarray], fps: float) -> None:
 
 
 def _write_mp4(path: Path, frames: Sequence[np.ndarray], fps: float) -> None:
+    with _encoder(path, frames[0].shape, fps) as write:
+        for frame in frames:
+            write(frame)
+
+
+@contextmanager
+def film(path: str | Path, shape: tuple[int, int], fps: float) -> Iterator[Callable[[np.ndarray], None]]:
+    """Yield a function that adds one (H, W, 3) u8 picture of `shape` to an MP4; the file is there when the block is done.
+
+    For films too long to hold in memory. Raises InputError as `save_sequence` does, WorkError when ffmpeg fails.
+    """
+    if Path(path).suffix.lower() != ".mp4":
+        raise InputError(f"cannot write a film as {Path(path).name}: expected a name that ends in .mp4")
+    if not FPS_RANGE[0] <= fps <= FPS_RANGE[1]:
+        raise InputError(f"{fps:g} frames a second is outside {FPS_RANGE[0]:g}..{FPS_RANGE[1]:g}")
+    with replacing(path) as temporary, _encoder(temporary, shape, fps) as write:
+        yield write
+
+
+@contextmanager
+def _encoder(path: Path, shape: tuple[int, ...], fps: float) -> Iterator[Callable[[np.ndarray], None]]:
     try:
         import imageio_ffmpeg
     except ModuleNotFoundError as error:
         raise WorkError("writing MP4 needs ffmpeg; run: pip install imageio-ffmpeg, or name a .gif") from error
 
-    height, width = frames[0].shape[:2]
+    height, width = shape[:2]
     padding = ((0, height % 2), (0, width % 2), (0, 0))
-    try:
-        writer = imageio_ffmpeg.write_frames(
-            str(path),
-            (width + width % 2, height + height % 2),
-            fps=fps,
-            codec="libx264",
-            pix_fmt_in="rgb24",
-            pix_fmt_out="yuv420p",
-            quality=None,
-            macro_block_size=1,
-            output_params=_MP4_OPTIONS.split(),
-        )
-        writer.send(None)
-        for frame in frames:
+    writer = imageio_ffmpeg.write_frames(
+        str(path),
+        (width + width % 2, height + height % 2),
+        fps=fps,
+        codec="libx264",
+        pix_fmt_in="rgb24",
+        pix_fmt_out="yuv420p",
+        quality=None,
+        macro_block_size=1,
+        output_params=_MP4_OPTIONS.split(),
+    )
+
+    def write(frame: np.ndarray) -> None:
+        with _ffmpeg_errors():
             writer.send(np.ascontiguousarray(np.pad(frame, padding, mode="edge")))
-        writer.close()
+
+    with _ffmpeg_errors():
+        writer.send(None)
+    try:
+        yield write
+    finally:
+        with _ffmpeg_errors():
+            writer.close()
+    if path.stat().st_size == 0:
+        raise WorkError("ffmpeg wrote an empty film; name a .gif, or see avatar3d doctor")
+
+
+@contextmanager
+def _ffmpeg_errors() -> Iterator[None]:
+    try:
+        yield
     except (OSError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[-1]
         raise WorkError(f"ffmpeg could not write the film ({reason}); name a .gif, or see avatar3d doctor") from error
-    if path.stat().st_size == 0:
-        raise WorkError("ffmpeg wrote an empty film; name a .gif, or see avatar3d doctor")

@@ -78,9 +78,9 @@ class FaceFollower:
         """Of two identities that ended on one face the younger is forgotten."""
         kept: list[Followed] = []
         for face in sorted(self._known, key=lambda face: face.identity):
-            if face.missing_frames or not any(
-                not other.missing_frames and _iou(other.landmarks.box_px, face.landmarks.box_px) > SAME_FACE_IOU for other in kept
-            ):
+            box = face.landmarks.box_px
+            seen = [other.landmarks.box_px for other in kept if not other.missing_frames]
+            if face.missing_frames or not any(_iou(other, box) > SAME_FACE_IOU for other in seen):
                 kept.append(face)
         self._known = kept
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
+from avatar3d.enroll.landmarks import fitting_head
 from avatar3d.face.landmarks import LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS, FaceLandmarks
-from avatar3d.head.model import HeadModel
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, look_angles
 from avatar3d.motion.rotation import matrix_quaternion
 
@@ -27,10 +27,17 @@ OUTLINE = (
 )  # fmt: skip
 STABLE_WEIGHT, OTHER_WEIGHT, OUTLINE_WEIGHT = 1.0, 0.35, 0.08
 ROBUST_PX_PER_IOD = 0.03  # residual, in distances between the eyes, at which a point's weight starts to fall
-POSE_STEPS = 6  # Gauss-Newton steps from the last frame's pose; the change is below 1e-4 rad after 4
+POSE_STEPS = 4  # Gauss-Newton steps from the last frame's pose; a fifth changes it by less than 1e-4 rad
+RIDGE = np.diag([1e-3, 1e-3, 1e-3, 1.0, 1.0, 1.0])  # keeps a step finite where the points say nothing; 1e-6 of what they say
 # How fast the landmarks of the person at hand replace those of the average head, and how many frames are wanted first.
 SHAPE_FRAMES = 60
 SHAPE_MIN_COSINE = 0.9  # only frames nearer the front than this teach the shape
+# Eyes that look at something turn inward by half a degree (far away) to three (at arm's length) each; where the corners of a
+# person's eyes lie about the eyeballs differs by more, so the mean of what is measured is taken as REST_VERGENCE_RAD, and of
+# the changes about it, mostly noise, a share.
+REST_VERGENCE_RAD = 0.05  # left eye's yaw toward the nose, for a screen or a camera at 0.65 m
+VERGENCE_SHARE = 0.3
+VERGENCE_FRAMES = 90  # the running mean's memory, once so many frames were seen
 CLOSED_EYE = 0.55  # an eyeBlink above this hides the iris
 GAZE_MAX_RAD = 0.7
 LEFT_IRIS, RIGHT_IRIS = 473, 468
@@ -49,8 +56,8 @@ class LandmarkBasis:
 
 @lru_cache(maxsize=1)
 def landmark_basis() -> LandmarkBasis:
-    """The default head's landmarks, computed once."""
-    head = HeadModel.default()
+    """The default head's landmarks, where the network puts them on people; computed once."""
+    head = fitting_head()
     still = head.landmark_points(head.vertices)
     shapes = np.stack([head.landmark_points(offset) for offset in head.expression])
     return LandmarkBasis(
@@ -79,6 +86,8 @@ class FaceMotion:
     _shape: np.ndarray = field(default_factory=lambda: np.zeros((468, 3)))
     _shape_count: int = 0
     _gaze: np.ndarray = field(default_factory=lambda: np.zeros((2, 2)))
+    _vergence: float = 0.0
+    _vergence_count: int = 0
     residual_iod: float = 0.0
 
     def __post_init__(self) -> None:
@@ -132,8 +141,8 @@ class FaceMotion:
             residual = points - (local[:, :2] / depth * focal + centre)
             distance = np.linalg.norm(residual, axis=1)
             weight = np.sqrt(self._weight / np.sqrt(1 + (distance / scale) ** 2))
-            rows = _pose_rows(turned, local[:, :2] / depth, focal / depth) * weight[:, None, None]
-            step = np.linalg.lstsq(rows.reshape(-1, 6), (residual * weight[:, None]).ravel(), rcond=None)[0]
+            rows = (_pose_rows(turned, local[:, :2] / depth, focal / depth) * weight[:, None, None]).reshape(-1, 6)
+            step = np.linalg.solve(rows.T @ rows + RIDGE, rows.T @ (residual * weight[:, None]).ravel())
             self._rotation = cv2.Rodrigues(step[:3])[0] @ self._rotation
             self._translation = self._translation + step[3:]
         self.residual_iod = float(np.average(distance, weights=self._weight) / max(iod_px, 1e-6))
@@ -163,15 +172,13 @@ class FaceMotion:
         The eyeball's centre is put where the model has it between the eye's corners; the iris' offset from there over the
         eyeball's radius is the sine of the gaze angle.
         """
-        seen = []
+        seen = np.zeros(2)
+        measured = np.zeros((2, 2))
         px_per_m = self.intrinsics[0, 0] / self._translation[2]
         for eye, (iris, corners, blink) in enumerate(
             ((LEFT_IRIS, LEFT_EYE_CORNERS, "eyeBlinkLeft"), (RIGHT_IRIS, RIGHT_EYE_CORNERS, "eyeBlinkRight"))
         ):
-            openness = float(np.clip((CLOSED_EYE - weights[ARKIT_INDEX[blink]]) / CLOSED_EYE, 0, 1))
-            seen.append(openness)
-            if openness == 0:
-                continue
+            seen[eye] = np.clip((CLOSED_EYE - weights[ARKIT_INDEX[blink]]) / CLOSED_EYE, 0, 1)
             model_corners = basis.template[list(corners)].mean(axis=0)
             projected = self.project(np.stack([basis.eye_centres[eye], model_corners]))
             centre = landmarks.points_px[list(corners), :2].mean(axis=0) + projected[0] - projected[1]
@@ -179,9 +186,24 @@ class FaceMotion:
             across, up = np.clip(offset[0], -0.9, 0.9), np.clip(-offset[1], -0.9, 0.9)
             toward = np.array([across, up, np.sqrt(max(1 - across**2 - up**2, 0.05))])
             local = (CV_TO_WORLD @ self._rotation).T @ (toward / np.linalg.norm(toward))
-            angles = np.array([np.arctan2(local[0], max(local[2], 0.1)), np.arcsin(np.clip(local[1], -1, 1))])
-            self._gaze[eye] = np.clip(angles, -GAZE_MAX_RAD, GAZE_MAX_RAD)
-        return float(np.mean(seen))
+            measured[eye] = np.arctan2(local[0], max(local[2], 0.1)), np.arcsin(np.clip(local[1], -1, 1))
+        if seen.max() > 0:
+            self._gaze = np.clip(self._together(measured, seen), -GAZE_MAX_RAD, GAZE_MAX_RAD)
+        return float(seen.mean())
+
+    def _together(self, measured: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """(2, 2) gaze of two eyes that turn as one: mean pitch and yaw of the eyes as far as they are open, and a vergence."""
+        mean = seen @ measured / seen.sum()
+        apart = (measured[1, 0] - measured[0, 0]) / 2  # toward the nose; the left eye's way in is −X
+        if seen.min() > 0.5:
+            self._vergence_count = min(self._vergence_count + 1, VERGENCE_FRAMES)
+            self._vergence += (apart - self._vergence) / self._vergence_count
+        else:
+            apart = self._vergence
+        inward = REST_VERGENCE_RAD + VERGENCE_SHARE * (apart - self._vergence)
+        # With one eye shut the other's own error is not halved by it.
+        mean[0] += (seen[0] - seen[1]) / seen.sum() * self._vergence
+        return np.array([[mean[0] - inward, mean[1]], [mean[0] + inward, mean[1]]])
 
 
 def _pose_rows(turned: np.ndarray, slope: np.ndarray, px_per_m: np.ndarray) -> np.ndarray:

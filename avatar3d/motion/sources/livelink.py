@@ -49,8 +49,7 @@ class LiveLinkParser:
         if name != self.subject:
             return None
         weights = values[:52][_FROM_UNREAL]
-        with np.errstate(invalid="ignore"):
-            angles = values[52:]
+        angles = values[52:]
         rotation = gaze = None
         if np.isfinite(angles).all() and np.abs(angles).max() < 100 and np.isfinite(weights).all():
             rotation, gaze = from_angle_columns(angles.tolist(), np.clip(weights, 0, 1))
@@ -69,7 +68,8 @@ def unpack(data: bytes) -> tuple[str, float | None, np.ndarray] | None:
     frame, part, numerator, denominator, count = struct.unpack_from(">ifiiB", data, subject[1])
     if count != VALUES:
         return None
-    values = np.frombuffer(data, ">f4", VALUES, subject[1] + 17).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        values = np.frombuffer(data, ">f4", VALUES, subject[1] + 17).astype(np.float64)
     timed = numerator > 0 and denominator > 0 and 0 <= part < 1.001
     return subject[0], (frame + part) * denominator / numerator if timed else None, values
 

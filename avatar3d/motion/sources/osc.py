@@ -30,6 +30,7 @@ class UnifiedParser:
     partial = True
 
     def __init__(self, door: Door) -> None:
+        need_osc()
         self._door = door
         self._vocabulary = vocabulary("unified")
         self._index = self._vocabulary.index
@@ -90,5 +91,4 @@ class UnifiedParser:
 def open_osc(spec: Spec) -> DatagramSource:
     """Listen for Unified Expressions."""
     spec.only()
-    need_osc()
     return DatagramSource(spec.address(DEFAULT_PORT), UnifiedParser, spec.text)

@@ -46,6 +46,7 @@ class VmcParser:
     partial = True
 
     def __init__(self, door: Door) -> None:
+        need_osc()
         self._door = door
         self._exact: dict[int, float] = {}  # by place in ARKit's order
         self._preset: dict[str, float] = {}
@@ -120,5 +121,4 @@ def _unit(rotation: np.ndarray) -> np.ndarray:
 def open_vmc(spec: Spec) -> DatagramSource:
     """Listen for a VMC performer."""
     spec.only()
-    need_osc()
     return DatagramSource(spec.address(DEFAULT_PORT), VmcParser, spec.text)

@@ -1,0 +1,71 @@
+"""`video:FILE?face=N` and `camera:N?face=N` as motion sources: each read captures and tracks the next frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from avatar3d.errors import InputError
+from avatar3d.motion.calibrate import Calibration, read_calibration
+from avatar3d.motion.code import MotionCode
+from avatar3d.motion.sources.base import SourceBase, Spec
+from avatar3d.tracking import frames
+from avatar3d.tracking.frames import FrameSource
+from avatar3d.tracking.track import VideoTracker
+
+MAX_FACES = 8
+
+
+class CaptureSource(SourceBase):
+    """The codes of one face of a capture. face: which identity, in order of appearance."""
+
+    def __init__(self, capture: FrameSource, face: int, calibration: Calibration | None) -> None:
+        super().__init__()
+        self.live = capture.live
+        self._capture, self._face, self._calibration = capture, face, calibration
+        self._tracker = VideoTracker(capture.width, capture.height, face + 1)
+        self._frames: Iterator[tuple[int, np.ndarray]] = iter(capture)
+        self._sequence = 0
+
+    def read(self, timeout_s: float = 1.0) -> MotionCode | None:
+        """The next code; a camera without a face in sight gives None for each frame, a video goes on to the next face."""
+        while not self._closed:
+            item = next(self._frames, None)
+            if item is None:
+                self._closed = True
+                return None
+            code = self._tracker.step(*item).codes.get(self._face)
+            if code is not None:
+                self.door.admitted += 1
+                return code if self._calibration is None else self._calibration.apply(code)
+            if self.live:
+                return None
+        return None
+
+    def close(self) -> None:
+        super().close()
+        self._capture.close()
+
+
+def _options(spec: Spec) -> tuple[int, Calibration | None]:
+    spec.only("face", "calibration")
+    face = spec.integer("face", 0, 0, MAX_FACES - 1)
+    path = spec.options.get("calibration")
+    return face, None if path is None else read_calibration(Path(path))
+
+
+def open_video(spec: Spec) -> CaptureSource:
+    """The face of a video file."""
+    face, calibration = _options(spec)
+    return CaptureSource(frames.open_video(spec.target), face, calibration)
+
+
+def open_camera(spec: Spec) -> CaptureSource:
+    """The face before a camera."""
+    face, calibration = _options(spec)
+    number = spec.target or "0"
+    if not number.isdigit() or len(number) > 4:
+        raise InputError(f"{spec.text!r}: {number!r} is not a camera's number, such as camera:0")
+    return CaptureSource(frames.open_camera(int(number)), face, calibration)

@@ -1,0 +1,74 @@
+"""Mutated packets through every parser: nothing raises, what comes out is a code, and nothing is kept."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from motion.packets import PROTOCOLS
+
+from avatar3d.motion.code import MotionCode
+
+MAX_KEPT_BYTES = 2_000_000
+
+
+def mutated(random: np.random.Generator, packet: bytes) -> bytes:
+    """The packet with bytes flipped, cut, repeated, spliced or drawn anew."""
+    data = bytearray(packet)
+    kind = random.integers(0, 7)
+    if kind == 0:
+        return random.bytes(int(random.integers(0, 2 * len(packet))))
+    if kind == 1:
+        return bytes(data[: int(random.integers(0, len(data)))])
+    if kind == 2:
+        return bytes(data + data[: int(random.integers(0, len(data)))])
+    if kind == 3:
+        start, length = int(random.integers(0, len(data))), int(random.integers(1, 32))
+        data[start : start + length] = random.bytes(int(random.integers(0, 64)))
+        return bytes(data)
+    if kind == 4:  # numbers at their extremes
+        start = int(random.integers(0, len(data)))
+        data[start : start + 4] = [b"\xff\xff\xff\xff", b"\x7f\xc0\0\0", b"\x7f\x80\0\0", b"\x80\0\0\0", b"9e99", b"-nan"][
+            int(random.integers(0, 6))
+        ]
+        return bytes(data)
+    for _ in range(int(random.integers(1, 24))):
+        data[int(random.integers(0, len(data)))] = int(random.integers(0, 256))
+    return bytes(data)
+
+
+def fuzz(name: str, count: int, seed: int) -> int:
+    packet, make = PROTOCOLS[name]
+    random, parser, codes = np.random.default_rng(seed), make(), 0
+    parser(packet, 0)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for index in range(count):
+        code = parser(mutated(random, packet), index * 1_000_000)
+        if code is not None:
+            assert isinstance(code, MotionCode)
+            codes += 1
+    kept = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert kept < MAX_KEPT_BYTES
+    return codes
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_mutated_packets_never_raise(name):
+    assert fuzz(name, 1500, seed=1) > 0  # some are still whole, or the test would miss the parser's inside
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_many_mutated_packets_never_raise(name):
+    fuzz(name, 20_000, seed=2)
+
+
+def test_nested_bundles_are_not_followed_down():
+    packet = b"/avatar/parameters/v2/JawOpen\0\0\0,f\0\0\0\0\0\0"
+    for _ in range(500):
+        packet = b"#bundle\0" + b"\0" * 7 + b"\1" + len(packet).to_bytes(4, "big") + packet
+    for name in ("osc", "vmc"):
+        assert PROTOCOLS[name][1]()(packet, 0) is None

@@ -1,0 +1,275 @@
+"""Each wire protocol says the same code back, in our axes and order, and says nothing for what it is not."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+
+import numpy as np
+import pytest
+from motion.packets import (
+    PROTOCOLS,
+    openseeface_record,
+    osc_bundle,
+    osc_message,
+    sample_code,
+    unified_bundle,
+)
+
+from avatar3d.errors import InputError, WorkError
+from avatar3d.motion.code import ARKIT_INDEX, MotionCode, look_angles, quaternion_matrix
+from avatar3d.motion.csv import head_angles, write_motion_csv
+from avatar3d.motion.door import Door
+from avatar3d.motion.jsonl import read_motion_jsonl, to_line, write_motion_jsonl
+from avatar3d.motion.sources import livelink, open_source, schemes
+from avatar3d.motion.sources.base import ClockOffset
+from avatar3d.motion.sources.ifacialmocap import IFacialMocapParser
+from avatar3d.motion.sources.livelink import LiveLinkParser
+from avatar3d.motion.sources.openseeface import OpenSeeFaceParser
+from avatar3d.motion.sources.osc import UnifiedParser
+from avatar3d.motion.sources.vmc import VmcParser
+
+
+def whole_gaze(code: MotionCode) -> np.ndarray:
+    return code.gaze + look_angles(code.weights)
+
+
+@pytest.mark.parametrize(("name", "tolerance"), [("livelink", 1e-6), ("ifacialmocap 1", 1e-9), ("ifacialmocap 2", 1e-9),
+                                                ("vmc", 1e-6), ("osc", 1e-6), ("json", 1e-5), ("openxr", 1e-4)])  # fmt: skip
+def test_the_weights_come_through(name, tolerance):
+    packet, make = PROTOCOLS[name]
+    code = make()(packet, 1_000_000_000)
+    np.testing.assert_allclose(code.weights, sample_code().weights, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["livelink", "ifacialmocap 2", "vmc", "json", "openseeface"])
+def test_the_head_turns_the_same_way(name):
+    packet, make = PROTOCOLS[name]
+    rotation = make()(packet, 1_000_000_000).rotation
+    np.testing.assert_allclose(quaternion_matrix(rotation), quaternion_matrix(sample_code().rotation), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["livelink", "ifacialmocap 2"])
+def test_the_eyes_look_the_same_way(name):
+    packet, make = PROTOCOLS[name]
+    np.testing.assert_allclose(whole_gaze(make()(packet, 1_000_000_000)), whole_gaze(sample_code()), atol=1e-5)
+
+
+def test_a_live_link_packet_byte_by_byte():
+    values = np.zeros(61)
+    values[17], values[15], values[53] = 0.5, 0.25, 0.1  # JawOpen, JawLeft in Unreal's order, HeadPitch (down)
+    head = b"\x06" + struct.pack(">i", 36) + b"A" * 36 + struct.pack(">i", 6) + b"iPhone"
+    packet = head + struct.pack(">ifiiB", 120, 0.5, 60, 1, 61) + values.astype(">f4").tobytes()
+    assert len(packet) == 312  # what the app sends under that name
+    parser = LiveLinkParser(Door())
+    code = parser(packet, 10_000_000_000)
+    assert parser.subject == "iPhone"
+    assert code.weights[ARKIT_INDEX["jawOpen"]] == 0.5 and code.weights[ARKIT_INDEX["jawLeft"]] == 0.25
+    assert code.weights.sum() == 0.75
+    np.testing.assert_allclose(head_angles(code.rotation), [0, -0.1, 0], atol=1e-7)
+    assert code.time_ns == 10_000_000_000
+    assert parser(head + struct.pack(">ifii", 121, 0.5, 60, 1), 10_010_000_000) is None  # no face in sight
+
+
+def test_live_link_times_follow_the_phone_not_the_network():
+    parser, code, times = LiveLinkParser(Door()), sample_code(), []
+    delays = (5, 25, 1, 40, 3)
+    for index, delay_ms in enumerate(delays):
+        sent = 20_000_000_000 + index * 1_000_000_000 // 60
+        packet = livelink.pack(MotionCode(code.weights, time_ns=sent))
+        times.append(parser(packet, 77_000_000_000 + sent + delay_ms * 1_000_000).time_ns)
+    assert np.abs(np.diff(times[2:]) - 1e9 / 60).max() < 2e5  # once the shortest delay was seen
+
+
+def test_live_link_keeps_to_one_subject():
+    first, second = livelink.pack(sample_code(), "Ann"), livelink.pack(sample_code(), "Ben")
+    parser = LiveLinkParser(Door())
+    assert parser(first, 1) and parser(second, 2) is None and parser(first, 3)
+    assert LiveLinkParser(Door(), "Ben")(first, 1) is None
+
+
+def test_ifacialmocap_moves_the_neck_not_the_nose():
+    parser = IFacialMocapParser(Door())
+    still = b"jawOpen&50|=head#0,0,0,0.01,0.02,-0.5|rightEye#0,0,0|leftEye#0,0,0"
+    moved = b"jawOpen&50|=head#0,0,0,0.04,0.02,-0.5|rightEye#10,5,0|leftEye#10,5,0"
+    np.testing.assert_array_equal(parser(still, 1).translation, 0)
+    code = parser(moved, 2)
+    np.testing.assert_allclose(code.translation, [0.03, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(np.degrees(code.gaze), [[5, -10], [5, -10]])
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_openseeface_points_give_gaze_whatever_its_axes(mirrored):
+    code = OpenSeeFaceParser(Door())(openseeface_record(sample_code(), mirrored=mirrored), 1)
+    np.testing.assert_allclose(code.gaze, [[0.1, -0.05]] * 2, atol=1e-5)
+    np.testing.assert_allclose(head_angles(code.rotation), [0.3, -0.1, 0.2], atol=1e-5)
+    expected = {"eyeBlinkRight": 0.1, "eyeBlinkLeft": 0.2, "jawOpen": 0.4, "mouthSmileLeft": 0.4}
+    assert {name: code.weights[ARKIT_INDEX[name]] for name in expected} == pytest.approx(expected)
+
+
+def test_openseeface_follows_the_face_asked_for():
+    both = openseeface_record(sample_code(), 3) + openseeface_record(MotionCode(), 5)
+    assert head_angles(OpenSeeFaceParser(Door(), 5)(both, 1).rotation)[0] == pytest.approx(0, abs=1e-5)
+    assert head_angles(OpenSeeFaceParser(Door())(both, 1).rotation)[0] == pytest.approx(0.3, abs=1e-5)
+    assert OpenSeeFaceParser(Door(), 4)(both, 1) is None
+
+
+def test_osc_parameters_in_their_many_forms():
+    parser = UnifiedParser(Door())
+
+    def weight(name: str, *messages: tuple[object, ...]) -> float:
+        return parser(osc_bundle(*messages), 1).weights[ARKIT_INDEX[name]]
+
+    path = "/avatar/parameters/v2/"
+    assert weight("jawLeft", (path + "JawX", -0.5)) == 0.5 and parser(osc_message(path + "JawX", 0.25), 2).weights[
+        ARKIT_INDEX["jawRight"]
+    ] == 0.25
+    assert weight("mouthFunnel", (path + "LipFunnel", 0.5)) == 0.5
+    assert weight("mouthSmileLeft", (path + "SmileFrownLeft", 0.5)) == pytest.approx(0.5)
+    assert weight("mouthFrownLeft", (path + "SmileFrownLeft", -0.5)) == pytest.approx(0.5)
+    assert weight("mouthSmileLeft", (path + "NotKnown", 1.0), (path + "JawX", 0.0)) == 0
+    assert weight("eyeBlinkLeft", (path + "EyeLidLeft", 0.0)) == 1
+    assert weight("eyeBlinkLeft", (path + "EyeLidLeft", 0.75)) == 0
+    assert weight("eyeWideLeft", (path + "EyeLidLeft", 1.0)) == 1
+    assert weight("eyeBlinkRight", ("/tracking/eye/EyesClosedAmount", 0.5)) == 0.5
+    assert parser(osc_message(path + "NotKnown", 1.0), 1) is None
+    assert parser(osc_message("/chatbox/input", "hello"), 1) is None
+
+
+def test_osc_gaze_turns_to_the_users_side():
+    code = UnifiedParser(Door())(osc_message("/tracking/eye/LeftRightPitchYaw", 10.0, 20.0, 10.0, 20.0), 1)
+    np.testing.assert_allclose(np.degrees(code.gaze), [[-20, -10]] * 2)  # down, and to the user's right, our −X
+    code = UnifiedParser(Door())(unified_bundle(MotionCode()), 1)
+    np.testing.assert_array_equal(code.gaze, np.zeros((2, 2)))
+
+
+def test_vmc_waits_for_apply_and_falls_back_on_presets():
+    parser = VmcParser(Door())
+    assert parser(osc_message("/VMC/Ext/Blend/Val", "Blink_L", 1.0), 1).weights[ARKIT_INDEX["eyeBlinkLeft"]] == 1
+    vowel = osc_bundle(("/VMC/Ext/Blend/Val", "aa", 1.0), ("/VMC/Ext/Blend/Apply",))
+    assert parser(vowel, 2).weights[ARKIT_INDEX["jawOpen"]] == 0.7
+    assert parser(osc_message("/VMC/Ext/Blend/Val", "JawOpen", 0.5), 3) is None
+    code = parser(osc_message("/VMC/Ext/Blend/Apply"), 4)
+    assert code.weights[ARKIT_INDEX["jawOpen"]] == 0.5 and code.weights[ARKIT_INDEX["eyeBlinkLeft"]] == 0
+
+
+def test_vmc_bones_add_up():
+    parser = VmcParser(Door())
+    quarter = (0.0, float(np.sin(0.1)), 0.0, float(np.cos(0.1)))  # 0.2 rad to the avatar's right
+    bones = [("/VMC/Ext/Bone/Pos", name, 0.0, 0.0, 0.0, *quarter) for name in ("Neck", "Head", "LeftEye", "RightEye")]
+    code = parser(osc_bundle(*bones), 1)
+    np.testing.assert_allclose(head_angles(code.rotation), [-0.4, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(code.gaze, [[-0.2, 0]] * 2, atol=1e-6)
+
+
+def test_a_socket_source_reads_what_is_sent_to_it():
+    with open_source("livelink:0") as source, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        assert source.read(0.0) is None and not source.ended
+        for packet in (b"noise", livelink.pack(sample_code())):
+            sender.sendto(packet, ("127.0.0.1", source.port))
+        code = source.read(2.0)
+        np.testing.assert_allclose(code.weights, sample_code().weights, atol=1e-6)
+        assert (source.received, source.ignored, source.door.admitted) == (2, 1, 1)
+    assert source.ended and source.read(0.0) is None
+
+
+def test_osc_sources_give_the_newest_of_what_waits():
+    with open_source("osc:0") as source, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for value in (0.1, 0.2, 0.3):
+            sender.sendto(osc_message("/avatar/parameters/v2/JawOpen", value), ("127.0.0.1", source.port))
+        time.sleep(0.05)
+        assert source.read(1.0).weights[ARKIT_INDEX["jawOpen"]] == pytest.approx(0.3)
+        assert source.read(0.0) is None
+
+
+def test_sources_listen_on_loopback_unless_told_otherwise():
+    with open_source("vmc:0") as source:
+        assert source._socket.getsockname()[0] == "127.0.0.1"
+    with open_source("ifacialmocap:0.0.0.0:0") as source:
+        assert source._socket.getsockname()[0] == "0.0.0.0"
+
+
+def test_a_port_in_use_is_one_sentence():
+    with open_source("livelink:0") as source, pytest.raises(WorkError, match=f"cannot listen for 'livelink:{source.port}'"):
+        open_source(f"livelink:{source.port}")
+
+
+def test_recordings_are_sources(tmp_path):
+    codes = [MotionCode(sample_code().weights, time_ns=index * 50_000_000, sequence=index) for index in range(3)]
+    write_motion_csv(tmp_path / "a.csv", codes, fps=30)
+    write_motion_jsonl(tmp_path / "a.jsonl", codes)
+    for spec in (f"csv:{tmp_path}/a.csv?fps=30", f"json:{tmp_path}/a.jsonl"):
+        with open_source(spec) as source:
+            again = list(source)
+        assert not source.live and [code.sequence for code in again] == [0, 1, 2]
+        np.testing.assert_allclose(again[2].weights, codes[2].weights, atol=1e-5)
+        assert abs(again[2].time_ns - 100_000_000) < 100_000
+
+
+def test_json_lines_keep_everything(tmp_path):
+    code = sample_code()
+    write_motion_jsonl(tmp_path / "a.jsonl", [code])
+    again = read_motion_jsonl(tmp_path / "a.jsonl")[0]
+    assert (again.time_ns, again.sequence) == (code.time_ns, code.sequence)
+    np.testing.assert_allclose(again.rotation, code.rotation)
+    np.testing.assert_allclose(again.gaze, code.gaze)
+    np.testing.assert_array_equal(again.confidence, code.confidence)
+
+
+def test_a_broken_line_is_named(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(to_line(sample_code()) + "\n\nnot json\n")
+    with pytest.raises(InputError, match=r"line 3 of .* is not a motion code"):
+        read_motion_jsonl(path)
+    path.write_text("")
+    with pytest.raises(InputError, match="is empty"):
+        read_motion_jsonl(path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("clip.mp4", "is not a motion source; expected SCHEME:TARGET"),
+        ("kinect:0", "unknown motion source 'kinect'; expected one of camera, csv"),
+        ("livelink:port", "'port' is not a port"),
+        ("livelink:70000", "is not a port; expected 0..65535"),
+        ("livelink:example.org:11111", "'example.org' is not an IP address"),
+        ("livelink:0?subjet=me", "unknown option 'subjet'; livelink: knows subject"),
+        ("osc:0?x=1", "osc: takes no options"),
+        ("ifacialmocap:0?phone=my-phone", "phone=my-phone is not an IP address"),
+        ("openseeface:0?face=first", "face=first is not a face's number"),
+        ("csv:/nowhere/a.csv", "cannot read the motion file"),
+        ("csv:a.csv?fps=fast", "fps=fast is not a number in 1..1000"),
+        ("json:/nowhere/a.jsonl", "cannot read the motion file"),
+        ("openxr:", "needs a file of recorded weights"),
+        ("lsl:eeg", "names no source to lean"),
+        ("lsl:eeg?onto=csv:a.csv&weights=jaw:1", "'jaw:1' is not NAME:GAIN"),
+        ("lsl:eeg?onto=csv:a.csv&bound=0.9", r"bound=0.9 is not a number in 0..0.3"),
+    ],
+)
+def test_wrong_specs_are_one_sentence(spec, sentence):
+    with pytest.raises(InputError, match=sentence):
+        open_source(spec)
+
+
+def test_plug_ins_are_found_by_entry_point(monkeypatch):
+    class Point:
+        name, value = "mine", "here:open"
+
+        def load(self):
+            return lambda spec: spec
+
+    def points(group: str, name: str | None = None) -> list[Point]:
+        return [Point()] if group == "avatar3d.motion_sources" and name in (None, "mine") else []
+
+    monkeypatch.setattr("avatar3d.motion.sources.entry_points", points)
+    assert open_source("mine:place?a=1").options == {"a": "1"}
+    assert "mine" in schemes()
+
+
+def test_the_clock_offset_forgets_a_clock_that_was_set_anew():
+    clock = ClockOffset()
+    assert clock.local(1_000, 5_000_000_000) == 5_000_000_000
+    assert abs(clock.local(10_001_000, 5_015_000_000) - 5_010_000_000) < 10_000  # five milliseconds late
+    assert clock.local(100_000_000_000, 5_020_000_000) == 5_020_000_000
