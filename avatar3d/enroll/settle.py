@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from avatar3d.avatar import Avatar
+from avatar3d.avatar import PART_SKIN, Avatar
 from avatar3d.camera import Camera
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.errors import InputError
@@ -32,8 +32,8 @@ def settle_texture(avatar: Avatar, motion: MotionCode, camera: Camera) -> np.nda
     if avatar.neural_field is None:
         raise InputError("this avatar has no neural field, so its texture has nothing to give up; train the field first")
     scene = build_scene(avatar, motion)
-    # All faces: a gutter around some of them would run over the texels of the others.
-    faces = avatar.faces
+    # All of the skin: a gutter around some of it would run over the texels of the rest.
+    faces = avatar.faces[avatar.part == PART_SKIN]
     height, width = avatar.base_color.shape[:2]
     raster = uv_raster(faces, avatar.uv, (height, width), GUTTER_TEXELS)
     uv = raster.interpolate(faces, avatar.uv)

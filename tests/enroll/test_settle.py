@@ -25,10 +25,15 @@ MOTION = MotionCode.from_expression({"jawOpen": 0.3})
 def avatar():
     """A hairless avatar, all of it seen in the photo, with a field that shows."""
     plain = synthetic_avatar(hair=False)
+    fine = plain.base_color.repeat(8, 0).repeat(8, 1)  # coarse texels would span the edge of where the field acts
     low, high = box_of(plain)
     config = FieldConfig(levels=2, coarsest=4, finest=8, table_scale=0.5, output_scale=0.15)
     return dataclasses.replace(
-        plain, neural_field=new_field(0, config, low, high), baked=None, confidence=np.full_like(plain.confidence, 255)
+        plain,
+        base_color=fine,
+        neural_field=new_field(0, config, low, high),
+        baked=None,
+        confidence=np.full_like(plain.confidence, 255),
     )
 
 
