@@ -23,7 +23,7 @@ SCLERA_PHOTO_SHARE = 0.6
 SCLERA_LEAST = 0.25  # linear; what seems darker is a lash or a blurred iris
 SCLERA_GAIN = 1.2  # the photo's lies under the lid's shade, which is painted again
 VESSEL = np.array([0.0, -0.16, -0.15])  # relative change in a corner full of vessels
-IRIS_GAIN = 1.35  # the photo's iris lies under lids and lashes; its albedo is brighter
+IRIS_GAIN = 1.05  # the photo's iris lies under lids and lashes; its albedo is a little brighter
 LID_SHADE, LOWER_SHADE = 0.50, 0.18  # under the upper and the lower lid
 SEED = 3
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
+import scipy.sparse as sp
 
 from avatar3d.camera import Camera
 from avatar3d.enroll.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER, MOUTH_CORNERS, motion_weights, neutral_head
@@ -31,6 +32,7 @@ EXPRESSION_SIGMA = 0.5  # of a weight about the blendshape network's answer, aga
 DEPTH_WEIGHT = 0.35  # of the network's z against its x and y: a guess, but it stops sloping skulls
 DEPTH_SCALE = 1.03  # the network's z in its own pixels over true depth, measured against a real scan (tools/measure_fit.py)
 OUTLINE_WEIGHT = 0.3  # outline points slide on the silhouette
+FEATURE_WEIGHT = 1.6  # of eyes and lips: there a millimetre is seen
 ROBUST_MM = 1.6  # residual at which a point's weight starts to fall (pseudo-Huber)
 # Identity alone must have a closed, unsmiling mouth, or the photo's expression leaks into it.
 LIP_GAP_WEIGHT, CORNER_WEIGHT = 1.5, 0.6
@@ -38,6 +40,11 @@ LIP_GAP_WEIGHT, CORNER_WEIGHT = 1.5, 0.6
 OUTLINE = (
     10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377, 152, 148, 176, 149, 150, 136,
     172, 58, 132, 93, 234, 127, 162, 21, 54, 103, 67, 109,
+)  # fmt: skip
+EYES_AND_LIPS = (
+    33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246, 263, 249, 390, 373, 374, 380, 381, 382, 362, 398,
+    384, 385, 386, 387, 388, 466, 61, 146, 91, 181, 84, 17, 314, 405, 321, 375, 291, 409, 270, 269, 267, 0, 37, 39, 40, 185, 78,
+    95, 88, 178, 87, 14, 317, 402, 318, 324, 308, 415, 310, 311, 312, 13, 82, 81, 80, 191,
 )  # fmt: skip
 IRIS_CENTRES = (473, 468)  # left, right of the subject
 MM = 1000.0
@@ -48,8 +55,9 @@ class FaceFit:
     """What one photo says about a head.
 
     camera: the photo's, head frame, photo size. identity (I,), expression (52,): coefficients of the head model as fitted.
-    vertices (V,3): identity as fitted, metres. neutral_vertices (V,3): the same with the mouth closed and the eyes at rest, what
-    an avatar stores. motion: the photo's expression and gaze over neutral_vertices, head pose identity (the camera has it).
+    vertices (V,3): identity as fitted, metres. neutral_vertices (V,3): the same with the mouth closed and the eyes at rest,
+    what an avatar stores. motion: the photo's expression and gaze over neutral_vertices, head pose identity (the camera has
+    it).
     projected_px (468,2) and residual_px (468,): the fitted landmarks in the photo and their distance to the network's.
     residual_iod_pct: mean residual, % of the distance between the eyes. seconds: spent.
     """
@@ -133,6 +141,7 @@ def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
     shapes = (spread @ np.moveaxis(controls, 0, 1).reshape(controls.shape[1], -1)).reshape(-1, count, 3)
     weight = np.sqrt(np.clip(np.asarray(head.landmark_confidence, np.float64), 0.1, 1.0))
     weight[list(OUTLINE)] *= OUTLINE_WEIGHT
+    weight[list(EYES_AND_LIPS)] *= FEATURE_WEIGHT
     expressions = len(head.control_expression)
     return _Basis(
         template=head.landmark_points(head.vertices).astype(np.float64) * MM,
@@ -147,11 +156,11 @@ def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
     )
 
 
-def _landmark_spread(head: HeadModel):
-    import scipy.sparse as sp
-
-    rows = np.repeat(np.arange(len(head.landmark_tri)), 3)
-    pick = sp.csr_matrix((head.landmark_bary.ravel(), (rows, head.landmark_tri.ravel())), (len(head.landmark_tri), len(head.vertices)))
+def _landmark_spread(head: HeadModel) -> sp.csr_matrix:
+    """(468, C) csr: landmarks' displacements from the control points'."""
+    count = len(head.landmark_tri)
+    rows = np.repeat(np.arange(count), 3)
+    pick = sp.csr_matrix((head.landmark_bary.ravel(), (rows, head.landmark_tri.ravel())), (count, len(head.vertices)))
     return pick @ head.bind
 
 
@@ -201,14 +210,14 @@ def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[n
 
 # Pairs that pull apart; half their product's penalty in each off-diagonal place of the normal matrix keeps one of them at zero.
 OPPOSED = (
-    ("jawLeft", "jawRight"), ("mouthLeft", "mouthRight"), ("mouthSmileLeft", "mouthFrownLeft"), ("mouthSmileRight", "mouthFrownRight"),
-    ("eyeLookUpLeft", "eyeLookDownLeft"), ("eyeLookUpRight", "eyeLookDownRight"), ("eyeLookInLeft", "eyeLookOutLeft"),
+    ("jawLeft", "jawRight"), ("mouthLeft", "mouthRight"), ("mouthSmileLeft", "mouthFrownLeft"),
+    ("mouthSmileRight", "mouthFrownRight"), ("eyeLookUpLeft", "eyeLookDownLeft"), ("eyeLookUpRight", "eyeLookDownRight"), ("eyeLookInLeft", "eyeLookOutLeft"),
     ("eyeLookInRight", "eyeLookOutRight"), ("eyeBlinkLeft", "eyeWideLeft"), ("eyeBlinkRight", "eyeWideRight"),
 )  # fmt: skip
 
 
 def _opposed(basis: _Basis) -> np.ndarray:
-    """(n,n) addition to the normal matrix that charges the product of opposed weights, positive semidefinite with their prior."""
+    """(n,n) addition to the normal matrix that charges the product of opposed weights."""
     out = np.zeros((len(basis.mean), len(basis.mean)))
     for first, second in OPPOSED:
         i, j = (basis.identity_count + ARKIT_INDEX[name] for name in (first, second))
@@ -235,7 +244,7 @@ def _first_pose(
     image = np.ascontiguousarray(points[:, :2])
     found, turn, translation = cv2.solvePnP(shape, image, intrinsics, None, flags=cv2.SOLVEPNP_SQPNP)
     if not found or not np.isfinite(translation).all() or translation[2, 0] <= 0:
-        raise InputError("no head pose explains the landmarks of this face; use a photo that shows the whole face from nearer the front")
+        raise InputError("no head pose explains the landmarks of this face; use a photo of the whole face from nearer the front")
     return cv2.Rodrigues(turn)[0], translation.ravel()
 
 

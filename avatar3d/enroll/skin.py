@@ -32,6 +32,9 @@ MIRROR_TRUST = 0.5  # of the other side's colour: the face is symmetric, its lig
 PRIOR_PERCENTILE = 58.0  # of the core skin: a little above the middle, as shadows outnumber highlights
 COARSE_SIZE = 512  # texels a side of layers and confidence: folds are millimetres wide
 DELTA_BLUR_MM = 0.35
+FOLD_BLUR_MM = 0.9
+LID_TONE = np.array([0.96, 0.93, 0.93])  # encoded; lids are a little darker and redder than the cheek
+LID_PLAIN_SHARE = 0.6  # of a closing lid's colour that is the face's own: what surrounds the eye is shadow and brow
 TEXEL_HAIR_GAIN = 1.5
 # Where the photo does not show it, skin in hollows is darker and redder: light that got in has passed through skin.
 OPEN_FULL, OPEN_NONE = 0.75, 0.15
@@ -105,6 +108,11 @@ def build_skin(
     base = _fill(head, graph, nodes, encoded, plain)
 
     detail, trust = _photo_texels(view, texels, shade_vertex, fold_texels, nodes.posed, nodes.weight, hair_alpha)
+    folded = (texels.from_nodes @ nodes.unfolding)[:, None]
+    if folded.any():
+        # In a fold one pixel covers many texels; what is finer than the fold would turn to streaks as it opens.
+        soft, _ = _photo_texels(_blurred(view, FOLD_BLUR_MM), texels, shade_vertex, fold_texels, nodes.posed, nodes.weight, None)
+        detail += folded * (soft - detail)
     low = texels.from_nodes @ base
     mirrored_posed = nodes.posed[head.mirror]
     mirrored_weight = nodes.weight[graph.mirror]
@@ -139,7 +147,7 @@ def build_skin(
     canvas[texels.raster.texel] = linear
     base_color = to_u8(linear_to_srgb(canvas)).reshape(size, size, 3)
     deltas = [] if delta is None else [delta]
-    deltas += _lid_layers(view, coarse, base, canvas.reshape(size, size, 3))
+    deltas += _lid_layers(view, coarse, base, plain, canvas.reshape(size, size, 3))
 
     confidence = to_u8(_picture(coarse, (coarse.from_nodes @ nodes.weight)[:, None])[..., 0])
     face = texels.from_nodes @ (graph.spread @ head.regions["face"]) > 0.5
@@ -161,9 +169,7 @@ def _expression_layer(
     mask = fold_mask(view.fit, view.head, view.graph, view.nodes)
     low = low_band(view.graph, view.nodes, node_albedo)
     # The layer's texels are coarser than the picture: without this blur they would alias pores into folds.
-    blur = max(0.3, DELTA_BLUR_MM * view.nodes.mm_px)
-    smooth = replace(view, picture=replace(view.picture, rgb=cv2.GaussianBlur(view.picture.rgb, (0, 0), blur)))
-    encoded, _ = _photo_texels(smooth, texels, shade_vertex, 0.0, view.nodes.posed, view.nodes.weight, None)
+    encoded, _ = _photo_texels(_blurred(view, DELTA_BLUR_MM), texels, shade_vertex, 0.0, view.nodes.posed, view.nodes.weight, None)
     layer = _picture(texels, folds(encoded**GAMMA, texels.from_nodes @ low, texels.from_nodes @ mask))
     if np.abs(layer).max() < 0.01:
         return None, nothing
@@ -216,6 +222,11 @@ def _photo_texels(
     return np.maximum(albedo, 1e-5) ** (1 / GAMMA), trust
 
 
+def _blurred(view: SkinView, sigma_mm: float) -> SkinView:
+    sigma = max(0.3, sigma_mm * view.nodes.mm_px)
+    return replace(view, picture=replace(view.picture, rgb=cv2.GaussianBlur(view.picture.rgb, (0, 0), sigma)))
+
+
 def _measured_grain(view: SkinView) -> np.ndarray:
     """(4,) strength of the photo's own grain on plain skin."""
     picture, nodes = view.picture, view.nodes
@@ -240,14 +251,17 @@ def _under_hair(
     return texture * (1 - covered) + covered * scalp * np.clip(relief, 0.7, 1.3)
 
 
-def _lid_layers(view: SkinView, texels: Atlas, base: np.ndarray, linear: np.ndarray) -> list[TextureDelta]:
+def _lid_layers(
+    view: SkinView, texels: Atlas, base: np.ndarray, plain_encoded: np.ndarray, linear: np.ndarray
+) -> list[TextureDelta]:
     """One layer a lid that turns what the photo shows of its fold into plain skin as the lid closes.
 
-    base: (N, 3) encoded fill. linear: (S, S, 3) the finished atlas.
+    base: (N, 3) encoded fill. plain_encoded: (3,) the face's plain skin. linear: (S, S, 3) the finished atlas.
     """
     present = cv2.resize(linear, (texels.size, texels.size), interpolation=cv2.INTER_AREA)
     present = np.maximum(present.reshape(-1, 3)[texels.raster.texel[texels.on_graph]], LOG_FLOOR)
-    plain = np.maximum(texels.from_nodes @ base, 1e-3) ** GAMMA
+    fill = texels.from_nodes @ base
+    plain = np.maximum(fill + LID_PLAIN_SHARE * (LID_TONE * plain_encoded - fill), 1e-3) ** GAMMA
     unfolding = texels.from_nodes @ view.graph.blurred(view.nodes.unfolding, 1)
     side = texels.from_nodes @ view.graph.rest[:, 0] > 0
     layers = []
