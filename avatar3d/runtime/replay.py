@@ -78,7 +78,7 @@ def open_live(text: str) -> Source:
     source = open_source(text)
     if source.live:
         return source
-    codes = []
+    codes: list[MotionCode] = []
     while len(codes) < MAX_CODES:
         code = source.read()
         if code is None:

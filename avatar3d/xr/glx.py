@@ -22,7 +22,8 @@ def create() -> Graphics:
     import moderngl
 
     try:
-        context = moderngl.create_context(standalone=True, require=330, libgl="libGL.so.1", libx11="libX11.so.6")
+        names: dict[str, Any] = {"libgl": "libGL.so.1", "libx11": "libX11.so.6"}
+        context = moderngl.create_context(standalone=True, require=330, **names)
         gl = ctypes.CDLL("libGL.so.1")
     except Exception as error:  # glcontext raises plain exceptions
         raise WorkError(f"no GLX context could be made ({error}); install the driver of your graphics card") from error

@@ -11,11 +11,12 @@ from types import TracebackType
 from typing import Any
 
 from avatar3d import __version__
+from avatar3d.camera import Camera
 from avatar3d.errors import WorkError
 from avatar3d.xr import openxr
 from avatar3d.xr.graphics import Graphics, open_graphics
 from avatar3d.xr.swapchain import EyeImages, color_images, depth_images
-from avatar3d.xr.views import FAR_M, NEAR_M, EyeView
+from avatar3d.xr.views import FAR_M, NEAR_M, EyeView, angles_of
 
 NS = 1_000_000_000
 END_WITHIN_S = 3.0  # how long a runtime may take from our goodbye to its own
@@ -26,6 +27,7 @@ REFRESH_RATE = "XR_FB_display_refresh_rate"
 THERMAL = "XR_EXT_thermal_query"
 PERFORMANCE = "XR_EXT_performance_settings"
 OPTIONAL = (DEPTH_LAYER, CLOCK, REFRESH_RATE, THERMAL, PERFORMANCE)
+EMPTY_FOV = (-0.001, 0.001, 0.001, -0.001)  # radians: a pixel or so
 RATE_TOLERANCE_HZ = 0.6  # 59.94 is asked for as 60, 89.5 is not 90
 
 
@@ -70,6 +72,7 @@ class HeadsetSession:
         self._session: Any = None
         self._framebuffers: dict[tuple[int, int, int | None], tuple[int, Any]] = {}
         self._depth_buffer: Any = None
+        self._covered: dict[tuple[int, int | None], tuple[int, int]] = {}  # image: size of the part that was drawn last
         self.graphics: Graphics = graphics  # type: ignore[assignment]  # set by _open before anything uses it
         self.running = False
         self.ended = False
@@ -299,6 +302,21 @@ class HeadsetSession:
             self._framebuffers[key] = self.graphics.framebuffer(color, depth, layer, self._depth is not None)
         return self._framebuffers[key][1]
 
+    def clear_around(self, framebuffers: Sequence[Any], cameras: Sequence[Camera | None], background: Sequence[float]) -> None:
+        """Before drawing: wipe what earlier frames left outside the part of each image that is drawn now.
+
+        Some compositors (Monado) look beyond the part they were told of.
+        """
+        for eye, (framebuffer, camera) in enumerate(zip(framebuffers, cameras, strict=True)):
+            image = self._color.texture(eye)
+            width, height = (1, 1) if camera is None else (camera.width, camera.height)
+            left_width, left_height = self._covered.get(image, (self.width, self.height))
+            if camera is None or left_width > width or left_height > height:
+                framebuffer.use()
+                framebuffer.depth_mask = True
+                framebuffer.clear(*background, depth=1.0, viewport=(0, 0, left_width, left_height))
+            self._covered[image] = (width, height)
+
     def locate(self, timing: FrameTiming) -> list[EyeView] | None:
         """Where the eyes will be when the frame is shown, as late as it is asked; None while the head is not tracked."""
         xr = self._xr
@@ -324,21 +342,25 @@ class HeadsetSession:
             if self._depth is not None:
                 self._depth.release()
 
-    def end_frame(self, timing: FrameTiming, drawn: tuple[int, int] | None) -> None:
-        """Show the frame. drawn: (width, height) of the lower left part that was drawn into, None where nothing was."""
+    def end_frame(self, timing: FrameTiming, cameras: Sequence[Camera | None] | None) -> None:
+        """Show the frame. cameras: what was drawn for each eye as last located, into the lower left of its image; it may be a
+        part of the eye's view, then the rest of the view stays empty. None for an eye that sees nothing, or for all."""
         xr = self._xr
         layers: Sequence[Any] = []
-        if drawn is not None:
+        if cameras is not None and any(camera is not None for camera in cameras):
             views = (xr.CompositionLayerProjectionView * self.eyes)(
                 *(xr.CompositionLayerProjectionView() for _ in range(self.eyes))
             )
             kept = []
-            for eye, (view, located) in enumerate(zip(views, self._located, strict=True)):
-                view.pose, view.fov = located.pose, located.fov
-                view.sub_image = self._color.part(eye, *drawn)
+            for eye, (view, located, camera) in enumerate(zip(views, self._located, cameras, strict=True)):
+                # An eye that sees nothing still needs a view: one pixel, which was cleared.
+                size = (1, 1) if camera is None else (camera.width, camera.height)
+                view.pose = located.pose
+                view.fov = xr.Fovf(*EMPTY_FOV) if camera is None else xr.Fovf(*angles_of(camera))
+                view.sub_image = self._color.part(eye, *size)
                 if self._depth is not None:
                     depth = xr.CompositionLayerDepthInfoKHR(
-                        sub_image=self._depth.part(eye, *drawn), min_depth=0.0, max_depth=1.0, near_z=NEAR_M, far_z=FAR_M
+                        sub_image=self._depth.part(eye, *size), min_depth=0.0, max_depth=1.0, near_z=NEAR_M, far_z=FAR_M
                     )
                     kept.append(depth)  # lives until the call below
                     view.next = cast(pointer(depth), c_void_p)

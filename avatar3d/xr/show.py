@@ -13,7 +13,6 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
-from avatar3d.color import srgb_to_linear
 from avatar3d.errors import InputError, WorkError
 from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
@@ -32,7 +31,6 @@ SENSOR_EVERY_S = 1.0  # temperatures move slowly, and reading them costs a milli
 RECONNECT_EVERY_S = 0.5
 NOT_READY_S = 30.0  # a runtime that has not shown us by then (headset put down) still gets empty frames, but we say so
 MAX_SAMPLES = 200_000  # of each latency; over half an hour at 90 Hz
-DARK_GREY_SRGB = (38, 40, 44)
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class ShowOptions:
 
     frames: to show, None until the session ends. distance_m, height_m: of the head's eyes from the viewer's. rung: keep to
     this rung, None for the governor. reconnect_s: how long to wait for a runtime that ended. keep_views: folder for the last
-    pictures of both eyes and their cameras. background_srgb: around the head where the room is not seen.
+    pictures of both eyes and their cameras.
     """
 
     session: SessionOptions = field(default_factory=SessionOptions)
@@ -51,7 +49,6 @@ class ShowOptions:
     rung: str | None = None
     reconnect_s: float = 20.0
     keep_views: Path | None = None
-    background_srgb: tuple[int, int, int] = DARK_GREY_SRGB
 
     def __post_init__(self) -> None:
         if self.frames is not None and self.frames < 1:
@@ -93,6 +90,7 @@ class Show:
         self._sensor_s = -SENSOR_EVERY_S
         self._temperature_c: float | None = None
         self._too_hot = False
+        self._period_ns = 0
         self._facts: dict[str, Any] = {}
 
     def run(self) -> dict[str, Any]:
@@ -156,10 +154,8 @@ class Show:
     def _set_stage(self, session: HeadsetSession) -> None:
         """Load the avatar at the first session, and say what was found at each."""
         if self._stage is None:
-            background = (0.0, 0.0, 0.0, 0.0)
-            if not self._options.session.passthrough:
-                red, green, blue = srgb_to_linear(np.array(self._options.background_srgb, np.uint8)).tolist()
-                background = (red, green, blue, 1.0)
+            # Black is what a compositor shows where an eye's view holds no picture.
+            background = (0.0, 0.0, 0.0, 0.0 if self._options.session.passthrough else 1.0)
             self._stage = Stage(self._avatar, session.graphics, self._config, background)
             self._costs = self._stage.measure(session.width, session.height, self._options.distance_m)
         self._facts = {
@@ -177,6 +173,7 @@ class Show:
 
     def _frames(self, session: HeadsetSession) -> None:
         last: FrameTiming | None = None
+        self._period_ns = round(1e9 / session.hz) if session.hz else 0
         waiting_since = time.monotonic()
         began_s: float | None = None
         counted = self._tally.rendered
@@ -195,10 +192,13 @@ class Show:
                 if session.take_recentered() and self._stage is not None:
                     self._stage.placement = None
                 timing = session.wait_frame()
+                if not session.hz and last is not None:  # no rate was told: the shortest period is the display's
+                    self._period_ns = min(self._period_ns or timing.period_ns, timing.period_ns)
                 rendered, draw_ms = self._frame(session, timing)
                 now_s = time.monotonic()
                 if rendered:
-                    late = last is not None and timing.display_ns - last.display_ns > 1.5 * timing.period_ns
+                    # A runtime may slow its pace down to ours: a frame is late when the display had time for two.
+                    late = last is not None and timing.display_ns - last.display_ns > 1.5 * self._period_ns
                     self._observe(session, timing, draw_ms, late, now_s)
                     began_s = now_s if began_s is None else began_s
                     last = timing
@@ -238,14 +238,16 @@ class Show:
         if stage.placement is None:
             stage.placement = in_front_of(views, self._options.distance_m, self._options.height_m)
             self._facts["viewer_ipd_mm"] = round(eye_distance_m(views) * 1000, 2)
-        cameras = stage.cameras(views, *size)
-        stage.draw(scene, cameras, framebuffers, rung)
+        cameras = stage.cameras(scene, views, *size)
+        session.clear_around(framebuffers, cameras, stage.background)
+        seen = [(camera, target) for camera, target in zip(cameras, framebuffers, strict=True) if camera is not None]
+        stage.draw(scene, [camera for camera, _ in seen], [target for _, target in seen], rung)
         session.graphics.context.finish()
         done = time.perf_counter()
         if self._options.keep_views is not None and tally.frames == self._options.frames:
-            _keep_views(self._options.keep_views, framebuffers, cameras, moment.motion, RUNGS[rung], self._options)
+            _keep_views(self._options.keep_views, seen, moment.motion, self._config, RUNGS[rung])
         session.release()
-        session.end_frame(timing, size)
+        session.end_frame(timing, cameras)
         tally.rendered += 1
         tally.rungs[RUNGS[rung]] += 1
         draw_ms = (done - acquired + prepared - started) * 1e3
@@ -260,8 +262,7 @@ class Show:
     def _start_governor(self, timing: FrameTiming) -> GovernorState:
         assert self._stage is not None
         now_s = time.monotonic()
-        state = start(self._stage.available, self._costs, timing.period_ns / 1e6, now_s, self._config)
-        self._facts["hz"] = round(1e9 / timing.period_ns, 2)
+        state = start(self._stage.available, self._costs, (self._period_ns or timing.period_ns) / 1e6, now_s, self._config)
         if self._options.rung is not None:
             wanted = RUNGS.index(self._options.rung)
             if not self._stage.available[wanted]:
@@ -283,7 +284,7 @@ class Show:
         seen = Observation(
             time_s=now_s,
             draw_ms=draw_ms,
-            period_ms=timing.period_ns / 1e6,
+            period_ms=(self._period_ns or timing.period_ns) / 1e6,
             late=late,
             temperature_c=self._temperature_c,
             thermal_notice=self._too_hot,
@@ -302,6 +303,7 @@ class Show:
         measured = dict(zip(RUNGS, getattr(self, "_costs", ()), strict=False))
         return {
             **self._facts,
+            "hz": round(1e9 / self._period_ns, 2) if self._period_ns else None,
             "frames": tally.frames,
             "rendered": tally.rendered,
             "late": tally.late,
@@ -339,18 +341,18 @@ def _thinned(values: list[float], count: int) -> list[float]:
 
 
 def _keep_views(
-    folder: Path, framebuffers: list[Any], cameras: list[Camera], motion: MotionCode, rung: str, options: ShowOptions
+    folder: Path, seen: list[tuple[Camera, Any]], motion: MotionCode, config: GovernorConfig, rung: str
 ) -> None:
     """Write what each eye was given as PNG, and views.json with the cameras (avatar frame), motion and rung of it."""
     folder.mkdir(parents=True, exist_ok=True)
-    for framebuffer, camera in zip(framebuffers, cameras, strict=True):
+    for camera, framebuffer in seen:
         area = (0, 0, camera.width, camera.height)
         pixels = np.frombuffer(framebuffer.read(viewport=area, components=3, alignment=1), np.uint8)
         save_picture(folder / f"{camera.name}.png", pixels.reshape(camera.height, camera.width, 3)[::-1])
     facts = {
         "rung": rung,
-        "background_srgb": list(options.background_srgb),
+        **asdict(config.rungs[rung]),
         "motion": motion.to_json(),
-        "cameras": [{**camera.to_json(), "near": camera.near_m, "far": camera.far_m} for camera in cameras],
+        "cameras": [{**camera.to_json(), "near": camera.near_m, "far": camera.far_m} for camera, _ in seen],
     }
     (folder / "views.json").write_text(json.dumps(facts), encoding="utf-8")

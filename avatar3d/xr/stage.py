@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.motion.code import MotionCode
@@ -17,10 +19,22 @@ from avatar3d.runtime.governor import RUNGS, GovernorConfig
 from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.placement import Placement, nearest_m, presence
 from avatar3d.xr.veil import Veil
-from avatar3d.xr.views import EyeView, camera_of
+from avatar3d.xr.views import EyeView, camera_of, cropped
 
+EYES = ("left", "right")
+OUTLINE_STEP = 5  # every so many vertices bound the head; the crop's margin covers what lies between
 TRIALS = 4  # drawings of a rung when it is measured; the first warms and is not counted
 TRIAL_ANGLES = ((-0.78, 0.78, 0.78, -0.78), (0.0316, 0.0, 0.0))  # of a usual headset: half angles in rad, half an IPD in m
+
+
+def _outline(scene: Scene) -> np.ndarray:
+    """(N, 3) world points that bound the posed head and its hair."""
+    points = scene.vertices[::OUTLINE_STEP]
+    if scene.hair is None:
+        return points
+    shells = scene.hair.shells
+    outer = shells.base[::OUTLINE_STEP] + shells.levels[-1] * shells.extent[::OUTLINE_STEP]
+    return np.concatenate([points, outer @ scene.hair.rotation.T + scene.hair.translation])
 
 
 class Stage:
@@ -32,7 +46,7 @@ class Stage:
         self.avatar = avatar
         self.placement: Placement | None = None
         self._config = config
-        self._background = background
+        self.background = background
         self._graphics = graphics
         self._renderer = RealtimeRenderer(graphics.context)
         self._veil = Veil(graphics.context)
@@ -54,24 +68,28 @@ class Stage:
         """Pose the head and send it to the GPU; what is left to do needs the eyes."""
         return self._renderer.prepare(motion)
 
-    def cameras(self, views: Sequence[EyeView], width: int, height: int) -> list[Camera]:
-        """The eyes in the avatar's frame, for width × height drawn pixels."""
+    def cameras(self, scene: Scene, views: Sequence[EyeView], width: int, height: int) -> list[Camera | None]:
+        """The eyes in the avatar's frame, of width × height pixels each, cut to what the head covers; None: it is not seen.
+
+        The head covers a few per cent of a headset's view: clearing and storing the rest would cost more than drawing it.
+        """
         assert self.placement is not None
-        names = ("left", "right", *(f"view{index}" for index in range(2, len(views))))
-        return [
-            self.placement.camera(camera_of(view, width, height, name)) for view, name in zip(views, names, strict=False)
-        ]
+        points = _outline(scene)
+        whole = [self.placement.camera(camera_of(view, width, height, name)) for view, name in zip(views, EYES, strict=True)]
+        return [cropped(camera, points) for camera in whole]
 
     def draw(self, scene: Scene, cameras: Sequence[Camera], framebuffers: Sequence[Any], rung: int) -> float:
         """Draw a prepared scene into the lower left of framebuffers; returns the presence, 1 unless the head is too near."""
+        if not cameras:
+            return 1.0
         settings = self._config.rungs[RUNGS[rung]]
         areas = [(0, 0, camera.width, camera.height) for camera in cameras]
         options = RenderOptions(form=settings.form, hair_levels=settings.hair_levels)
-        self._renderer.draw(scene, cameras, framebuffers, options, self._background, areas)
+        self._renderer.draw(scene, cameras, framebuffers, options, self.background, areas)
         near = presence(nearest_m(scene.vertices, cameras))
         if near < 1:
             for framebuffer, area in zip(framebuffers, areas, strict=True):
-                self._veil.draw(framebuffer, area, self._background, near)
+                self._veil.draw(framebuffer, area, self.background, near)
         return near
 
     def measure(self, width: int, height: int, distance_m: float) -> tuple[float | None, ...]:
@@ -80,17 +98,17 @@ class Stage:
         color, depth = context.texture((width, height), 4), context.depth_renderbuffer((width, height))
         framebuffer = context.framebuffer([color], depth)
         angles, offset = TRIAL_ANGLES
-        views = [
-            EyeView((0.0, 0.0, 0.0, 1.0), (side * offset[0], 0.0, distance_m), angles) for side in (-1.0, 1.0)
-        ]  # fmt: skip
+        views = [EyeView((0.0, 0.0, 0.0, 1.0), (side * offset[0], 0.0, distance_m), angles) for side in (-1.0, 1.0)]
         costs: list[float | None] = []
         for rung, there in enumerate(self.available):
             size = self.drawn_size(rung, width, height)
-            cameras = [camera_of(view, *size) for view in views]
+            whole = [camera_of(view, *size) for view in views]
             taken = []
             for _ in range(TRIALS if there else 0):
                 started = time.perf_counter()
-                self.draw(self.prepare(MotionCode()), cameras, [framebuffer, framebuffer], rung)
+                scene = self.prepare(MotionCode())
+                cameras = [cropped(camera, _outline(scene)) or camera for camera in whole]
+                self.draw(scene, cameras, [framebuffer, framebuffer], rung)
                 context.finish()
                 taken.append((time.perf_counter() - started) * 1e3)
             costs.append(median(taken[1:]) if there else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from avatar3d.motion.code import quaternion_matrix
 
 NEAR_M = 0.03  # nearer than the fade, so that nothing is cut away while it is seen
 FAR_M = 30.0
+CROP_STEP_PX = 16  # sizes are multiples of it, so that they do not change with every breath
+CROP_MARGIN_PX = 8  # between the head and the edge of what is drawn: points are a sample, and filters reach a pixel
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,30 @@ def camera_of(view: EyeView, width: int, height: int, name: str = "") -> Camera:
     return Camera.from_fov(
         (left, right, up, down), rotation, np.asarray(view.position), width, height, near_m=NEAR_M, far_m=FAR_M, name=name
     )
+
+
+def cropped(camera: Camera, points: np.ndarray, margin_px: int = CROP_MARGIN_PX) -> Camera | None:
+    """The part of a picture that holds all points (N, 3) of the world, on the same pixel grid; None where none is in sight.
+
+    The whole camera where a point is nearer than its near plane, as that one may be anywhere.
+    """
+    pixels, depth = camera.project(points)
+    if depth.min() < camera.near_m:
+        return None if depth.max() < camera.near_m else camera
+    left, top = np.maximum(np.floor(pixels.min(axis=0)).astype(int) - margin_px, 0)
+    size = np.ceil((pixels.max(axis=0) - (left, top) + margin_px) / CROP_STEP_PX).astype(int) * CROP_STEP_PX
+    right, bottom = np.minimum(np.add((left, top), size), (camera.width, camera.height))
+    if right <= left or bottom <= top:
+        return None
+    intrinsics = np.array(camera.intrinsics)
+    intrinsics[:2, 2] -= left, top
+    return replace(camera, width=int(right - left), height=int(bottom - top), intrinsics=intrinsics)
+
+
+def angles_of(camera: Camera) -> tuple[float, float, float, float]:
+    """(left, right, up, down) of a camera's frustum, radians, as OpenXR counts them."""
+    left, right, up, down = np.arctan(camera.fov_tangents()).tolist()
+    return left, right, up, down
 
 
 def eye_distance_m(views: Sequence[EyeView]) -> float:
