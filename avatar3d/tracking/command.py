@@ -69,12 +69,13 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
                 add(preview.compose(frame, identity, code, draw))
 
         result = track(source, arguments.faces, limit=limit, progress=progress, each=each)
-    identity = arguments.face if arguments.face is not None else result.longest()
-    codes = result.codes.get(identity, []) if identity is not None else []
+        identity = arguments.face if arguments.face is not None else result.longest()
+        codes = result.codes.get(identity, []) if identity is not None else []
+        if not codes:  # raised in here, so that no film is left
+            seen = f"faces 0 to {len(result.codes) - 1} were" if result.codes else "no face was"
+            what = f"{seen} seen in {result.frames} frames of {arguments.source}"
+            raise WorkError(f"nothing to write: {what}; check the light and --face")
     output = arguments.calibrate or arguments.out or arguments.preview
-    if not codes:
-        seen = f"faces 0 to {len(result.codes) - 1} were seen" if result.codes else "no face was seen"
-        raise WorkError(f"nothing to write from {result.frames} frames of {arguments.source}: {seen}; check light and --face")
     if arguments.calibrate is not None:
         write_calibration(arguments.calibrate, calibrate(codes))
     elif arguments.out is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from avatar3d.enroll.landmarks import fitting_head
 from avatar3d.face.landmarks import LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS, FaceLandmarks
-from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, look_angles
+from avatar3d.motion.code import ARKIT_INDEX, LOOK_INDICES, LOOK_MAX_RAD, NECK_M, MotionCode, look_angles
 from avatar3d.motion.rotation import matrix_quaternion
 
 # A video seldom says its focal length; 1.6 times the longer side is a webcam or phone at arm's length (photos use the same).
@@ -35,7 +35,7 @@ SHAPE_MIN_COSINE = 0.9  # only frames nearer the front than this teach the shape
 # Eyes that look at something turn inward by half a degree (far away) to three (at arm's length) each; where the corners of a
 # person's eyes lie about the eyeballs differs by more, so the mean of what is measured is taken as REST_VERGENCE_RAD, and of
 # the changes about it, mostly noise, a share.
-REST_VERGENCE_RAD = 0.05  # left eye's yaw toward the nose, for a screen or a camera at 0.65 m
+REST_VERGENCE_RAD = 0.03  # toward the nose, of each eye: something a metre away
 VERGENCE_SHARE = 0.3
 VERGENCE_FRAMES = 90  # the running mean's memory, once so many frames were seen
 CLOSED_EYE = 0.55  # an eyeBlink above this hides the iris
@@ -109,6 +109,8 @@ class FaceMotion:
         if self._rest is None:
             self._rest = place
         eyes_sure = self._measure_gaze(landmarks, weights, basis)
+        # The irises are seen; the network's look weights are guesses that stand at a half for level eyes, and would lower lids.
+        weights = looking(weights, self._gaze)
         facing = float(np.clip(rotation[2, 2], 0, 1))
         sure = landmarks.presence * facing
         return MotionCode(
@@ -204,6 +206,16 @@ class FaceMotion:
         # With one eye shut the other's own error is not halved by it.
         mean[0] += (seen[0] - seen[1]) / seen.sum() * self._vergence
         return np.array([[mean[0] - inward, mean[1]], [mean[0] + inward, mean[1]]])
+
+
+def looking(weights: np.ndarray, gaze: np.ndarray) -> np.ndarray:
+    """(52,) weights whose eyeLook weights are those that turn the eyes, and the lids with them, to `gaze` (2, 2), radians."""
+    weights = np.array(weights, dtype=np.float64)
+    for eye, (down, inward, outward, up) in enumerate(LOOK_INDICES):
+        yaw, pitch = gaze[eye] / LOOK_MAX_RAD
+        away = yaw if eye == 0 else -yaw
+        weights[[down, inward, outward, up]] = np.clip([-pitch, -away, away, pitch], 0.0, 1.0)
+    return weights
 
 
 def _pose_rows(turned: np.ndarray, slope: np.ndarray, px_per_m: np.ndarray) -> np.ndarray:
