@@ -59,12 +59,13 @@ OUTLINE_FOLDERS = ("head/", "forehead/", "neck/", "ears/")
 
 # MakeHuman's lids meet at 0.75 of its blink and cross beyond; a weight of one is to be just closed.
 BLINK_SHARE = 0.84
-# MakeHuman's upper lids hang 3.7 mm over the iris at rest, people's 1 to 2 mm: this much of the blink is taken off the template.
+# MakeHuman's upper lids hang 3.7 mm over the iris at rest, people's 1 to 2 mm: so much of the blink is taken off the template.
 LID_LIFT = 0.17
 # MakeHuman's smile lifts the middle of the upper lip by 3 mm and drives that of the lower lip 3 mm into it: with a raised upper
 # lip that shows gums. Both are let down in the middle, fading SMILE_REACH_M to the sides and SMILE_FADE_M up and down.
-SMILE_UPPER_LIP_M, SMILE_LOWER_LIP_M = 0.0018, 0.0044
-SMILE_REACH_M, SMILE_FADE_M = 0.022, 0.022
+SMILE_UPPER_LIP_M, SMILE_LOWER_LIP_M = 0.0024, 0.0053
+SMILE_REACH_M, SMILE_FADE_M = 0.026, 0.022
+UPPER_UP_GAIN = 1.2  # MakeHuman's upper lip rises by 4.8 mm
 # MakeHuman's lips stand 0.7 mm apart; this much of jawOpen closes them in the template.
 NEUTRAL_JAW = -0.028
 IRIS_RADIUS_M = 0.0059  # adult visible iris diameter is 11.7 mm
@@ -268,7 +269,7 @@ def teeth_row(
             tangent = np.array([tx, 0.0, tz]) / np.hypot(tx, tz)
             outward = np.array([-tangent[2], 0.0, tangent[0]])
             # A crown: widest a third above the edge, thin at the edge, narrower at the neck.
-            half_w = 0.53 * w * np.interp(along, [0, 0.12, 0.35, 1], [0.97, 1.0, 1.0, 0.90])
+            half_w = 0.56 * w * np.interp(along, [0, 0.12, 0.35, 1], [0.97, 1.0, 1.0, 0.90])
             half_d = 0.5 * TOOTH_DEPTH_M * np.interp(along, [0, 0.12, 0.35, 1], [0.30, 0.48, 0.72, 1.0])
             lean = 0.5 * TOOTH_DEPTH_M * np.interp(along, [0, 0.35, 1], [0.45, 0.28, 0.0])
             cx, sz = superellipse(around, 0.65)
@@ -860,7 +861,10 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
 
 
 def correct_smiles(expressions: np.ndarray, template: np.ndarray, lip_line_y: float) -> None:
-    """Let the middle of both lips down in mouthSmile, in place; expressions (52,N,3), template (N,3), height of the lip line."""
+    """Let the middle of both lips down in mouthSmile and raise the upper lip more in mouthUpperUp, in place.
+
+    expressions (52,N,3) and template (N,3) over MakeHuman's vertices; lip_line_y: height of the closed lips' line, metres.
+    """
     jaw = -expressions[ARKIT_NAMES.index("jawOpen")][:, 1]
     x, y = template[:, 0], template[:, 1]
     # What the jaw carries is the lower lip; the mouth's corners lie between.
@@ -872,6 +876,7 @@ def correct_smiles(expressions: np.ndarray, template: np.ndarray, lip_line_y: fl
     for side, sign in (("Left", 1.0), ("Right", -1.0)):
         smile = expressions[ARKIT_NAMES.index(f"mouthSmile{side}")]
         smile[:, 1] -= let_down * smoothstep(-0.012, 0.012, sign * x)
+        expressions[ARKIT_NAMES.index(f"mouthUpperUp{side}")] *= UPPER_UP_GAIN
 
 
 SEAT_HALF_WIDTH_M, SEAT_UP_M, SEAT_DOWN_M = 0.030, 0.012, 0.014  # the inner side of the lips, about the lip line

@@ -23,7 +23,7 @@ DARKEST = 0.07
 INNER_LIP_RAMP = 0.6
 ARCH_LIT_M, ARCH_FADE_M, ARCH_DARKEST = 0.006, 0.022, 0.22
 # The tongue is lit from its tip, wherever the mouth lets light in, and dark at its root.
-TONGUE_LIT_M, TONGUE_FADE_M, TONGUE_DARKEST = 0.010, 0.045, 0.10
+TONGUE_LIT_M, TONGUE_FADE_M, TONGUE_DARKEST = 0.008, 0.040, 0.05
 
 
 def _depth_shade(head: HeadModel) -> np.ndarray:
@@ -31,7 +31,7 @@ def _depth_shade(head: HeadModel) -> np.ndarray:
     lips = head.vertices[(head.regions["lips"] > 0.5) & (head.vertex_part == SKIN), 2].max()
     depth = lips - head.vertices[:, 2]
     share = np.clip((depth - DARK_FROM_M) / (DARK_TO_M - DARK_FROM_M), 0, 1)
-    return (DARKEST ** share).astype(np.float32)
+    return (DARKEST**share).astype(np.float32)
 
 
 def paint_parts(linear: np.ndarray, head: HeadModel, texels: Atlas) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
 from avatar3d.errors import InputError
+from avatar3d.geometry import smooth_normals
 from avatar3d.resources import asset_path
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp  # an avatar is shown without it; only the model itself needs it
 
 PART_NAMES = ("skin", "eyes", "teeth", "tongue", "lashes", "mouth_bag")
 SKIN, EYES, TEETH, TONGUE, LASHES, MOUTH_BAG = range(6)
@@ -122,20 +126,9 @@ class HeadModel:
         moved = np.tensordot(weights[active], controls[active], 1)
         return np.asarray(self.bind @ moved, np.float32)
 
-    @cached_property
-    def _weld_sum(self) -> sp.csr_matrix:
-        count = len(self.vertices)
-        corner = self.weld[self.faces]
-        rows = corner.T.ravel()
-        columns = np.tile(np.arange(len(self.faces)), 3)
-        return sp.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), (count, len(self.faces)))
-
     def normals(self, vertices: np.ndarray) -> np.ndarray:
         """Unit normals (V,3) f32, area-weighted and smooth across texture seams."""
-        corner = vertices[self.faces]
-        normal = self._weld_sum @ np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
-        normal = normal[self.weld]
-        return (normal / (np.linalg.norm(normal, axis=1, keepdims=True) + 1e-20)).astype(np.float32)
+        return smooth_normals(vertices, self.faces, self.weld)
 
     def landmark_points(self, vertices: np.ndarray) -> np.ndarray:
         """MediaPipe's 468 points (468,3) on a head of this model."""
@@ -209,6 +202,8 @@ def _eye_uv(disc: np.ndarray) -> EyeUV:
 
 def head_from_arrays(a: dict[str, np.ndarray]) -> HeadModel:
     """The model of a head asset's arrays; raises KeyError for one that is missing."""
+    import scipy.sparse as sp
+
     count = len(a["vertices"])
     bind = sp.csr_matrix(
         (a["bind_data"], a["bind_indices"].astype(np.int32), a["bind_indptr"]), (count, int(a["control_count"]))
@@ -236,6 +231,8 @@ def head_from_arrays(a: dict[str, np.ndarray]) -> HeadModel:
 
 
 def _subdivide(model: HeadModel, levels: int, parts: tuple[int, ...]) -> Subdivision:
+    import scipy.sparse as sp
+
     chosen = np.isin(model.part, parts)
     used, inverse = np.unique(model.faces[chosen], return_inverse=True)
     faces = inverse.reshape(-1, 3)
@@ -255,6 +252,8 @@ def _subdivide(model: HeadModel, levels: int, parts: tuple[int, ...]) -> Subdivi
 
 def _loop_step(faces: np.ndarray, weld: np.ndarray) -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray, np.ndarray]:
     """One step: smooth rule over welded vertices, midpoint rule for texture, new faces, new weld."""
+    import scipy.sparse as sp
+
     count = len(weld)
     edges = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
     low, high = np.sort(edges, 1).T

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 
 from avatar3d.head.model import EYES, HeadModel
-from avatar3d.motion.code import LOOK_MAX_RAD, look_angles
+from avatar3d.motion.code import LOOK_MAX_RAD, MotionCode, look_angles, quaternion_matrix
 
 GAZE_MAX_RAD = 1.2 * LOOK_MAX_RAD  # the eye's own range
-
-
-class Motion(Protocol):
-    """What the rig reads of a motion code (see avatar3d.motion.code.MotionCode)."""
-
-    weights: np.ndarray
-    rotation: np.ndarray
-    translation: np.ndarray
-    gaze: np.ndarray
-
-
-def rotation_matrix(quaternion: np.ndarray) -> np.ndarray:
-    """Rotation matrix (3,3) of a unit quaternion xyzw."""
-    x, y, z, w = np.asarray(quaternion, float)
-    return np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-    ])  # fmt: skip
 
 
 def eye_rotation(yaw_rad: float, pitch_rad: float) -> np.ndarray:
@@ -40,7 +20,7 @@ def eye_rotation(yaw_rad: float, pitch_rad: float) -> np.ndarray:
     return about_y @ about_x
 
 
-def gaze_angles(motion: Motion) -> np.ndarray:
+def gaze_angles(motion: MotionCode) -> np.ndarray:
     """Yaw (toward +X) and pitch (toward +Y) of [left, right] eye, (2,2) radians: gaze plus what the eyeLook weights ask for.
 
     The sum is limited to GAZE_MAX_RAD.
@@ -49,9 +29,9 @@ def gaze_angles(motion: Motion) -> np.ndarray:
     return np.clip(angles, -GAZE_MAX_RAD, GAZE_MAX_RAD)
 
 
-def head_transform(motion: Motion, joints: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def head_transform(motion: MotionCode, joints: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Rotation (3,3) and shift (3,) of the points that follow the head wholly: p → R @ p + t, metres."""
-    rotation = rotation_matrix(motion.rotation)
+    rotation = quaternion_matrix(motion.rotation)
     pivot = np.asarray(joints["neck"], float)
     return rotation, pivot - rotation @ pivot + np.asarray(motion.translation, float)
 
@@ -59,7 +39,7 @@ def head_transform(motion: Motion, joints: Mapping[str, np.ndarray]) -> tuple[np
 def pose_vertices(
     vertices: np.ndarray,
     expression: np.ndarray,
-    motion: Motion,
+    motion: MotionCode,
     head_weight: np.ndarray,
     joints: Mapping[str, np.ndarray],
     vertex_part: np.ndarray,
@@ -83,7 +63,7 @@ def pose_vertices(
 
 
 def place_eyes(
-    posed: np.ndarray, neutral: np.ndarray, motion: Motion, joints: Mapping[str, np.ndarray], vertex_part: np.ndarray
+    posed: np.ndarray, neutral: np.ndarray, motion: MotionCode, joints: Mapping[str, np.ndarray], vertex_part: np.ndarray
 ) -> None:
     """Turn the eyeball vertices of `posed` (V,3) in place to the motion's gaze, from their places in `neutral`."""
     eyes = np.flatnonzero(vertex_part == EYES)
@@ -96,6 +76,6 @@ def place_eyes(
         posed[index] = (neutral[index] - centre) @ eye_rotation(yaw, pitch).T + centre
 
 
-def pose(model: HeadModel, neutral: np.ndarray, motion: Motion) -> np.ndarray:
+def pose(model: HeadModel, neutral: np.ndarray, motion: MotionCode) -> np.ndarray:
     """`pose_vertices` of a head of the model with neutral vertices (V,3)."""
     return pose_vertices(neutral, model.expression, motion, model.head_weight, model.joints(neutral), model.vertex_part)

@@ -146,11 +146,78 @@ def test_the_jaw_opens_and_carries_the_lower_teeth(head):
     assert moved.max() > 0.015
 
 
-def test_teeth_and_tongue_hide_behind_closed_lips(head):
+def mouth_pixels(head: HeadModel, vertices: np.ndarray, towards: np.ndarray, size: int = 500) -> dict[str, int]:
+    """Pixels of teeth and tongue seen from `towards`, and "poking": teeth right before the outer skin."""
     solid = head.part != LASHES
-    seen = seen_triangles(head.vertices, head.faces[solid], np.array([0.0, 0.0, 1.0]), 500)
-    part = head.part[solid][seen[seen >= 0]]
-    assert np.isin(part, [TEETH, TONGUE]).sum() <= 40  # at most a glint at the corners of the mouth
+    faces, part = head.faces[solid], head.part[solid]
+    soft = part != TEETH
+    seen = seen_triangles(vertices, faces, towards, size)
+    behind = seen_triangles(vertices, faces[soft], towards, size)
+    kind = np.where(seen >= 0, part[seen], -1)
+    teeth = (kind == TEETH) & (behind >= 0)
+    height = vertices[faces].mean(1) @ towards
+    height_soft = vertices[faces[soft]].mean(1) @ towards
+    close = height[seen] - height_soft[behind] < 0.006  # the far lip's inside lies deeper
+    poking = teeth & (part[soft][behind] == SKIN) & close
+    return {"teeth": int((kind == TEETH).sum()), "tongue": int((kind == TONGUE).sum()), "poking": int(poking.sum())}
+
+
+FRONT = np.array([0.0, 0.0, 1.0])
+
+
+def test_teeth_and_tongue_hide_behind_closed_lips(head):
+    for vertices in [head.vertices, *people(head, 2), expression(head, mouthSmile=1.0), expression(head, mouthPucker=1.0)]:
+        seen = mouth_pixels(head, vertices, FRONT)
+        assert seen["teeth"] + seen["tongue"] <= 20  # at most a glint at the corners of the mouth
+
+
+def rows(head: HeadModel) -> tuple[np.ndarray, np.ndarray]:
+    """Upper and lower incisors' vertices: the jaw carries the lower."""
+    teeth = np.flatnonzero((head.vertex_part == TEETH) & (np.abs(head.vertices[:, 0]) < 0.005))
+    carried = np.linalg.norm(head.expression[head.expression_names.index("jawOpen")][teeth], axis=1) > 1e-3
+    return teeth[~carried], teeth[carried]
+
+
+def test_the_upper_incisors_hang_under_the_lip_and_before_the_lower_ones(head):
+    upper, lower = (head.vertices[row] for row in rows(head))
+    lip = head.landmark_points(head.vertices)[13, 1]
+    assert 0.002 < lip - upper[:, 1].min() < 0.006
+    assert 0.0015 < lower[:, 1].max() - upper[:, 1].min() < 0.0040  # overbite
+    assert 0.0015 < upper[:, 2].max() - lower[:, 2].max() < 0.0040  # overjet
+
+
+def test_a_raised_lip_bares_the_upper_row_and_an_open_jaw_both_rows_and_the_tongue(head):
+    upper, lower = rows(head)
+    grin = expression(head, mouthSmile=0.8, mouthUpperUp=0.6, mouthLowerDown=0.4)
+    points = head.landmark_points(grin)
+    assert points[13, 1] - grin[upper, 1].min() > 0.006
+    assert grin[lower, 1].max() < points[14, 1] + 0.003
+    assert mouth_pixels(head, grin, FRONT)["teeth"] > 200
+    opened = expression(head, jawOpen=0.7)
+    points = head.landmark_points(opened)
+    assert opened[upper, 1].min() < points[13, 1] - 0.002 and opened[lower, 1].max() > points[14, 1] + 0.001
+    assert mouth_pixels(head, opened, FRONT)["tongue"] > 200
+
+
+@pytest.mark.parametrize("weights", [
+    {}, {"mouthSmile": 1}, {"mouthSmile": 1, "mouthUpperUp": 1}, {"mouthPucker": 1}, {"mouthFunnel": 1},
+    {"mouthRollLower": 1, "mouthRollUpper": 1}, {"jawOpen": 1}, {"jawOpen": 0.6, "mouthSmile": 1},
+    {"jawOpen": 0.6, "mouthFunnel": 1}, {"jawOpen": 0.5, "mouthClose": 0.5}, {"jawLeft": 1}, {"mouthPress": 1},
+], ids=lambda weights: "+".join(weights) or "neutral")  # fmt: skip
+def test_no_tooth_pokes_through_a_lip_or_cheek(head, weights):
+    moved = expression(head, **weights) - head.vertices
+    for vertices in (head.vertices, people(head, 1)[0]):
+        for towards in ([0, 0, 1], [0, -0.6, 1], [0.8, 0, 1], [2, 0, 1]):
+            direction = np.array(towards, float) / np.linalg.norm(towards)
+            assert mouth_pixels(head, vertices + moved, direction)["poking"] == 0, towards
+
+
+def test_the_upper_lid_covers_the_rim_of_the_iris(head):
+    upper, lower = rim_points(head)
+    centre = head.eye_centres(head.vertices)[0]
+    points = head.landmark_points(head.vertices) - centre
+    assert 0.0030 < points[upper[1], 1] < head.iris_radius
+    assert -0.0075 < points[lower[1], 1] < -0.0045
 
 
 @pytest.mark.parametrize("which", ["neutral", "jawOpen", "person"])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from avatar3d.head.model import EYES, LASHES, SKIN, HeadModel
-from avatar3d.head.rig import LOOK_MAX_RAD, eye_rotation, gaze_angles, head_transform, pose, rotation_matrix
-from avatar3d.motion.code import ARKIT_INDEX, MotionCode
+from avatar3d.head.rig import LOOK_MAX_RAD, eye_rotation, gaze_angles, head_transform, pose
+from avatar3d.motion.code import ARKIT_INDEX, MotionCode, quaternion_matrix
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +38,9 @@ def test_nothing_moves_without_motion(head):
 
 
 def test_rotation_matrix_agrees_with_the_right_hand_rule():
-    np.testing.assert_allclose(rotation_matrix(turn([0, 1, 0], np.pi / 2)) @ [0, 0, 1], [1, 0, 0], atol=1e-12)
-    np.testing.assert_allclose(rotation_matrix(turn([1, 0, 0], np.pi / 2)) @ [0, 1, 0], [0, 0, 1], atol=1e-12)
-    matrix = rotation_matrix(np.array([0.1, -0.3, 0.2, 0.9]) / np.linalg.norm([0.1, -0.3, 0.2, 0.9]))
+    np.testing.assert_allclose(quaternion_matrix(turn([0, 1, 0], np.pi / 2)) @ [0, 0, 1], [1, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(quaternion_matrix(turn([1, 0, 0], np.pi / 2)) @ [0, 1, 0], [0, 0, 1], atol=1e-12)
+    matrix = quaternion_matrix(np.array([0.1, -0.3, 0.2, 0.9]) / np.linalg.norm([0.1, -0.3, 0.2, 0.9]))
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(3), atol=1e-12)
 
 
