@@ -17,8 +17,11 @@ from avatar3d.head.model import SKIN, HeadModel
 from avatar3d.render.scene import smooth_normals
 
 MESH_ROWS, MESH_COLUMNS = 56, 96  # 7 mm a cell: the outline's polygon stays within 0.1 mm of round
-SHELL_SHARE, MIN_SHELL_M, MAX_SHELL_M = 0.35, 0.0012, 0.007  # depth of the strand layers over the thickness, and its bounds
+# Depth of the strand layers over the thickness, and its bounds: in the upper one the levels lie a pixel apart at arm's length,
+# so that at the outline they melt into one soft edge.
+SHELL_SHARE, MIN_SHELL_M, MAX_SHELL_M = 0.35, 0.0012, 0.0032
 MESH_MARGIN_M = 0.009  # faces this far beyond the hairline are kept for its ragged strands
+SCALP_BEHIND_M, SCALP_FEATHER_M = 0.003, 0.009  # hair colours the skin from this far behind the hairline, over this width
 TUCK_CLEARANCE_M = 0.001  # skin under hair lies this far below the opaque base
 TUCK_REACH_M = 0.04  # skin further out than this over the scalp is not under the hair (the nose, the shoulders)
 
@@ -135,8 +138,7 @@ def _under_hair(
     # The ray map ends at the neck, and holds nothing for the shoulders or what lies inside the head.
     near = (head.vertex_part == SKIN) & (distance < scalp + TUCK_REACH_M) & (distance > 0.8 * scalp)
     near &= colatitude < MAX_COLATITUDE_RAD - 0.05
-    mask = np.where(near, np.clip((inside + 0.001) / 0.005, 0, 1), 0).astype(np.float32)
-    mask *= 1 - head.regions["face"] * (inside < 0.002)
+    mask = np.where(near, np.clip((inside - SCALP_BEHIND_M) / SCALP_FEATHER_M, 0, 1), 0).astype(np.float32)
     if not shape.covered:
         mask *= np.clip(1 - (distance - scalp - 0.002) / 0.002, 0, 1)  # a free ear keeps its colour,
         mask *= (ears < 0.5) | (inside > 0.008)  # and so does its root

@@ -17,10 +17,13 @@ from avatar3d.enroll.segment import Segmentation
 from avatar3d.render.scene import shade_of
 
 COLOR_ROWS, COLOR_COLUMNS = 576, 1024  # about 0.6 mm a texel, the photo's own at the work scale
-OPACITY_ROWS, OPACITY_COLUMNS = 288, 512
-LEVELS = np.array([0.0, 0.3, 0.55, 0.8, 1.0, 1.2], np.float32)  # an opaque base, four layers of strands, flyaways
-OCCLUSION = np.array([0.80, 0.85, 0.90, 0.95, 1.0, 1.0], np.float32)  # hair inside lies in the shade of the hair around it
-COVER = np.array([1.0, 0.92, 0.80, 0.62, 0.42, 0.05], np.float32)  # share of each level that strands fill
+OPACITY_ROWS, OPACITY_COLUMNS = 432, 768
+LEVELS = np.array([0.0, 0.28, 0.50, 0.70, 0.88, 1.08], np.float32)  # an opaque base, five layers of strands
+OCCLUSION = np.array([0.80, 0.86, 0.91, 0.96, 1.0, 1.0], np.float32)  # hair inside lies in the shade of the hair around it
+# Share of each level that strands fill. It falls evenly: a step between two levels would show as a contour at the outline.
+COVER = np.array([1.0, 0.94, 0.78, 0.56, 0.34, 0.13], np.float32)
+STRAND_SOFTNESS = 0.55  # of the strands' own range, over which one passes into the gap beside it
+MAX_LEVEL_ALPHA = 0.97
 BANDS_TEXELS = (0.9, 1.8, 3.6, 7.2, 14.4, 28.8)  # blurs between which the detail's bands lie; above the last is the base tone
 FINE_FACING, COARSE_FACING = (0.45, 0.70), (0.30, 0.56)  # cosine to the photo's camera over which a band comes from the photo
 TONE_OFFSET = 0.02  # linear; tones are log(albedo + offset), so that the noise of deep shadow does not pass for contrast
@@ -39,7 +42,9 @@ COARSE_SHARE = 0.6  # of the photo's coarse contrast is kept where it is made up
 SHEEN_TONE, SHEEN_AT_RAD, SHEEN_WIDTH_RAD = 0.22, 0.80, 0.30
 HEM_TONE_LONG, HEM_TONE_CROPPED, HEM_REACH_M = -0.40, -0.12, 0.018
 BROAD_SHARE, MAX_BROAD_TONE = 0.55, 0.22
-RAGGED_LONG_M, RAGGED_CROPPED_M = 0.006, 0.0018  # how unevenly strands end at the hairline
+RAGGED_LONG_M, RAGGED_CROPPED_M = 0.0055, 0.0016  # how unevenly strands end at the hairline
+TAPER_LONG_M, TAPER_CROPPED_M = 0.007, 0.005  # over which a strand thins out at its tip
+BASE_BEHIND_LONG_M, BASE_BEHIND_CROPPED_M = 0.0055, 0.0040  # the opaque base ends this far inside, where strands hide its cut
 WHORL_RAD, WHORL_REACH_RAD = 0.85, 0.55  # hair turns out of the meridians at the crown, and how far from it it still does
 
 
@@ -357,27 +362,29 @@ def _base_tone(tone: np.ndarray, weight: np.ndarray, sure: np.ndarray) -> np.nda
 def _opacity(seen: _Seen, strands: _Strands, inside_m: np.ndarray, shape: HairShape) -> np.ndarray:
     """(K, OPACITY_ROWS, OPACITY_COLUMNS) u8."""
     size = (OPACITY_ROWS, OPACITY_COLUMNS)
+    long = shape.covered
 
     def small(values: np.ndarray) -> np.ndarray:
         return cv2.resize(values.astype(np.float32), size[::-1], interpolation=cv2.INTER_AREA)
 
-    reach = small(uniform(strands.hair + strands.strand + 0.2 * strands.lock))
+    reach = uniform(small(strands.hair + 0.8 * strands.strand + 0.2 * strands.lock))
     tip = small(strands.strand + 0.8 * strands.lock + 0.4 * strands.clump)
     tip /= tip.std()
-    ragged = (RAGGED_LONG_M if shape.covered else RAGGED_CROPPED_M) * (1 - 0.7 * small(_ramp(seen.facing, 0.3, 0.6)))
-    edge = inside_m + ragged * np.clip(tip, -2.2, 2.2)
-    photo = small(seen.weight((0.40, 0.66)))
+    near = small(_ramp(seen.facing, 0.25, 0.5))
+    guessed = (RAGGED_LONG_M if long else RAGGED_CROPPED_M) * (1 - near)
+    edge = inside_m + guessed * np.clip(tip, -2.2, 2.2)
+    taper = TAPER_LONG_M if long else TAPER_CROPPED_M
+    # Where the photo shows the hairline its own soft edge holds.
+    wanted = (1 - near) * _ramp(edge, -0.5 * taper, 0.5 * taper) + near * small(seen.coverage)
     _, colatitude = cell_centres(*size)
     crown = 1 - _ramp(colatitude, 0.05, 0.16)  # strands of the texture are wedges there
-    photo = np.maximum(cv2.GaussianBlur(photo, (0, 0), 1.5), crown)
-    levels = []
-    for depth, cover in zip(LEVELS, COVER, strict=True):
-        if depth == 0:
-            alpha = np.clip(edge / 0.0012 + 0.5, 0, 1)
-        else:
-            cut = 1 - cover
-            alpha = np.clip((reach - cut) / 0.22 + 0.5, 0, 1)
-            alpha = np.maximum(alpha, photo) if depth <= 1 else alpha * (1 - crown)
-            alpha = alpha * np.clip((edge - 0.0012 * depth) / 0.0016 + 0.5, 0, 1)
-        levels.append(np.rint(alpha * 255).astype(np.uint8))
-    return np.stack(levels)
+    behind = BASE_BEHIND_LONG_M if long else BASE_BEHIND_CROPPED_M
+    # All levels together let through 1 - wanted: their optical depths are scaled alike.
+    full_depth = -np.log1p(-np.minimum(COVER[1:], MAX_LEVEL_ALPHA)).sum()
+    thinned = np.clip(-np.log1p(-np.clip(wanted, 0, 0.9995)) / full_depth, 0, 1)
+    levels = [np.clip((edge - behind) / 0.0012 + 0.5, 0, 1)]
+    for cover in COVER[1:]:
+        alpha = np.clip((reach - (1 - cover)) / STRAND_SOFTNESS + 0.5, 0, MAX_LEVEL_ALPHA)
+        alpha = alpha * (1 - crown) + min(cover, MAX_LEVEL_ALPHA) * crown
+        levels.append(1 - (1 - alpha) ** thinned)
+    return np.stack([np.rint(alpha * 255).astype(np.uint8) for alpha in levels])

@@ -101,7 +101,7 @@ def test_a_bald_head_gets_no_shells_and_nothing_moves():
 
 def test_shell_textures_are_small_enough_for_the_file(result):
     assert result.shells.color.nbytes <= 2 << 20
-    assert result.shells.opacity.nbytes <= 1 << 20
+    assert result.shells.opacity.nbytes <= 2 << 20
 
 
 def test_points_of_the_mesh_lie_on_the_ray_their_texture_place_names(result):
