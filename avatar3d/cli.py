@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from avatar3d import __version__
 from avatar3d.errors import Avatar3dError, InputError, WorkError
@@ -176,7 +176,7 @@ _EXTRA_OF_MODULE = {
 }  # fmt: skip
 
 
-def _report(arguments: argparse.Namespace, result: dict[str, object], lines: list[str]) -> None:
+def _report(arguments: argparse.Namespace, result: dict[str, Any], lines: list[str]) -> None:
     if arguments.json:
         print(json.dumps(result))
     elif not arguments.quiet:
@@ -415,7 +415,7 @@ def _models(arguments: argparse.Namespace) -> None:
     if arguments.print_path:
         print("\n".join(str(status.path) for status in statuses))
         return
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": status.entry.name,
             "ok": status.ok,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,7 @@ class _Stopwatch:
 
 def enroll(
     photo_path: str | Path, options: EnrollOptions | None = None, progress: ProgressCallback = silent
-) -> tuple[Avatar, dict[str, object]]:
+) -> tuple[Avatar, dict[str, Any]]:
     """Enrol the face of a photo.
 
     Returns the avatar and the report (JSON-able; the keys of `avatar3d enroll --json` but `avatar` and `bytes`).
@@ -235,7 +236,7 @@ def _report(
     picture: WorkPicture,
     hair: HairResult | None,
     training: TrainReport | None,
-) -> dict[str, object]:
+) -> dict[str, Any]:
     camera: Camera = fit.camera
     depth = float(camera.to_camera(np.zeros(3))[2])
     outline_px = with_field.outline_px / picture.scale

@@ -155,8 +155,8 @@ def sample(picture: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     rows = -(-count // width)
     places = np.zeros((rows * width, 2), np.float32)
     places[:count] = pixels - 0.5
-    places = np.clip(places, -1e6, 1e6).reshape(rows, width, 2)
-    picked = cv2.remap(picture.astype(np.float32), places, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    grid = np.clip(places, -1e6, 1e6).reshape(rows, width, 2)
+    picked = cv2.remap(picture.astype(np.float32), grid, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     return picked.reshape(rows * width, *picture.shape[2:])[:count]
 
 

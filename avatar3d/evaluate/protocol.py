@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -109,7 +109,7 @@ def evaluate(
     renderer: Renderer,
     options: EvaluateOptions | None = None,
     progress: ProgressCallback = silent,
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Measure an avatar's view consistency beside its controls and write `out_dir`: index.html, report.json, pictures/.
 
     Returns what `evaluate --json` prints: `report` (path of the page), `stereo`, `controls`, `ranked_correctly`, `seconds`,
