@@ -68,6 +68,10 @@ def failures_as_sentences(doing: str) -> Iterator[None]:
         raise RuntimeGone(f"the OpenXR runtime ended while {doing}; start it again") from error
     except xr.exception.RuntimeUnavailableError as error:
         raise WorkError(f"no OpenXR runtime was found; {install_advice()}") from error
+    except xr.exception.RuntimeFailureError as error:
+        raise WorkError(
+            f"the OpenXR runtime failed while {doing}; start its service or application (Monado: monado-service) and try again"
+        ) from error
     except xr.exception.FormFactorUnavailableError as error:
         raise WorkError("the OpenXR runtime has no headset now; connect it, switch it on and try again") from error
     except xr.exception.XrException as error:

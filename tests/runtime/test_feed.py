@@ -1,0 +1,180 @@
+"""What feeds a live head: the mailbox keeps the newest, a recording plays at its speed, the pipeline foretells; sensors."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from avatar3d.errors import InputError
+from avatar3d.motion.code import ARKIT_INDEX, MotionCode
+from avatar3d.motion.csv import write_motion_csv
+from avatar3d.runtime.mailbox import Mailbox
+from avatar3d.runtime.pipeline import Pipeline
+from avatar3d.runtime.replay import Replay, open_live
+from avatar3d.runtime.sensors import hottest_c, resident_mb
+
+JAW = ARKIT_INDEX["jawOpen"]
+
+
+def _code(time_ns: int, jaw: float = 0.0) -> MotionCode:
+    weights = np.zeros(52)
+    weights[JAW] = jaw
+    return MotionCode(weights=weights, time_ns=time_ns)
+
+
+def test_a_mailbox_gives_the_newest_once_and_counts_the_rest():
+    box: Mailbox[int] = Mailbox()
+    for value in (1, 2, 3):
+        box.put(value)
+    assert box.take(0) == 3
+    assert box.take(0) is None
+    assert (box.put_count, box.dropped) == (3, 2)
+
+
+def test_a_mailbox_wakes_a_waiting_reader():
+    box: Mailbox[str] = Mailbox()
+    threading.Timer(0.05, lambda: box.put("here")).start()
+    assert box.take(10.0) == "here"
+
+
+class _Clock:
+    """A clock that only `sleep` moves."""
+
+    def __init__(self) -> None:
+        self.now_ns = 5_000_000_000
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+    def sleep(self, seconds: float) -> None:
+        self.now_ns += round(seconds * 1e9)
+
+
+def test_a_recording_plays_at_its_own_speed_and_starts_again():
+    clock = _Clock()
+    started = clock.now_ns
+    replay = Replay([_code(100, 0.1), _code(40_000_100, 0.2), _code(80_000_100, 0.3)], clock, clock.sleep)
+    codes = [replay.read() for _ in range(5)]
+    assert [code.time_ns - started for code in codes] == [0, 40_000_000, 80_000_000, 120_000_000, 160_000_000]
+    assert [round(float(code.weights[JAW]), 3) for code in codes] == [0.1, 0.2, 0.3, 0.1, 0.2]
+    assert clock.now_ns == codes[-1].time_ns
+    assert [code.sequence for code in codes] == [0, 1, 2, 3, 4]
+
+
+def test_a_code_that_is_not_due_yet_is_not_waited_for_longer_than_asked():
+    clock = _Clock()
+    replay = Replay([_code(0), _code(2_000_000_000)], clock, clock.sleep)
+    replay.read()
+    before = clock.now_ns
+    assert replay.read(0.1) is None
+    assert clock.now_ns - before == 100_000_000
+    replay.close()
+    assert replay.ended and replay.read() is None
+
+
+def test_an_empty_recording_is_refused():
+    with pytest.raises(InputError):
+        Replay([])
+
+
+def test_a_csv_is_opened_as_a_live_source(tmp_path):
+    write_motion_csv(tmp_path / "talk.csv", [_code(0, 0.25), _code(33_000_000, 0.5)])
+    source = open_live(f"csv:{tmp_path / 'talk.csv'}")
+    code = source.read()
+    assert code is not None and code.weights[JAW] == pytest.approx(0.25, abs=1e-3)
+    with pytest.raises(InputError):
+        open_live("carrier-pigeon:7")
+
+
+class _Ramp:
+    """Codes at 200 Hz whose jaw opens and shuts; fails after `fail_after` codes."""
+
+    live, ended = True, False
+
+    def __init__(self, fail_after: int | None = None) -> None:
+        self.count, self.closed, self._fail_after = 0, False, fail_after
+
+    def read(self, timeout_s: float = 1.0) -> MotionCode | None:
+        if self._fail_after is not None and self.count >= self._fail_after:
+            raise InputError("the camera was unplugged")
+        time.sleep(0.005)
+        self.count += 1
+        return _code(time.monotonic_ns(), 0.5 + 0.3 * np.sin(self.count / 40))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _until(condition, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "nothing came"
+        time.sleep(0.01)
+
+
+def test_the_pipeline_foretells_and_says_how_old_its_newest_code_is():
+    source = _Ramp()
+    pipeline = Pipeline(source)
+    _until(lambda: pipeline.at(time.monotonic_ns()).captured_ns is not None and pipeline.received > 20)
+    asked = time.monotonic_ns() + 20_000_000
+    moment = pipeline.at(asked)
+    assert moment.motion.time_ns <= asked
+    assert moment.captured_ns < asked
+    assert 0.1 < moment.motion.weights[JAW] < 0.9
+    pipeline.close()
+    assert source.closed
+
+
+def test_without_a_source_the_head_rests_and_nothing_is_waited_for():
+    pipeline = Pipeline(None)
+    moment = pipeline.at(123)
+    assert moment.captured_ns is None and not moment.motion.weights.any()
+    assert pipeline.source_age_s(time.monotonic_ns() + 10**10) == 0.0
+    pipeline.close()
+
+
+def test_a_source_that_fails_is_heard_of_where_the_head_is_drawn():
+    pipeline = Pipeline(_Ramp(fail_after=3))
+
+    def failed():
+        try:
+            pipeline.at(time.monotonic_ns())
+        except InputError as error:
+            return "unplugged" in str(error)
+        return False
+
+    _until(failed)
+    pipeline.close()
+
+
+def _sensors(monkeypatch, chips):
+    module = SimpleNamespace(
+        sensors_temperatures=lambda: {
+            chip: [SimpleNamespace(label=label, current=value) for label, value in entries] for chip, entries in chips.items()
+        }
+    )
+    monkeypatch.setitem(sys.modules, "psutil", module)
+
+
+def test_the_hottest_plausible_sensor_counts(monkeypatch):
+    _sensors(monkeypatch, {"coretemp": [("Core 0", 61.0), ("Core 1", 63.5)], "nvme": [("", 255.0)], "skin": [("front", 39.0)]})
+    assert hottest_c() == 63.5
+    assert hottest_c(("skin",)) == 39.0
+    assert hottest_c(("CORE 0",)) == 61.0
+    assert hottest_c(("gpu",)) is None
+
+
+def test_a_machine_without_sensors_tells_none(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psutil", SimpleNamespace())
+    assert hottest_c() is None
+
+
+def test_resident_memory_grows_with_what_is_held():
+    before = resident_mb()
+    held = np.ones(8_000_000)
+    assert resident_mb() - before > 0.8 * held.nbytes / 1e6

@@ -1,0 +1,135 @@
+"""The whole path on a simulated headset (Monado under tools/headset): pictures, counts, an outage; no runtime at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from avatar3d.camera import Camera
+from avatar3d.glb import read_glb, write_glb
+from avatar3d.motion.code import MotionCode
+from avatar3d.motion.csv import write_motion_csv
+from avatar3d.render.frame import RenderOptions
+from tests.make_avatar import synthetic_avatar
+
+pytest.importorskip("xr", reason="pyopenxr is not installed")
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = (
+    "import argparse, json, sys\n"
+    "from avatar3d.errors import Avatar3dError\n"
+    "from avatar3d.xr import command\n"
+    "parser = argparse.ArgumentParser()\n"
+    "command.add_arguments(parser)\n"
+    "try:\n"
+    "    print(json.dumps(command.run(parser.parse_args())))\n"
+    "except Avatar3dError as error:\n"
+    "    print(error, file=sys.stderr)\n"
+    "    sys.exit(error.exit_code)\n"
+)
+TIMEOUT_S = 240
+MIN_PSNR_DB = 50.0
+
+
+@pytest.fixture(scope="module")
+def headset():
+    """The tool, set up; skips where this machine cannot have it."""
+    done = subprocess.run([sys.executable, ROOT / "tools/headset", "--setup"], capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        pytest.skip(f"no simulated headset here: {done.stderr.strip()}")
+    return ROOT / "tools" / "headset"
+
+
+@pytest.fixture(scope="module")
+def avatar_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("avatar") / "synthetic.glb"
+    write_glb(synthetic_avatar(), path)
+    return path
+
+
+def _show(headset, *arguments, options=("--null",)):
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
+    return subprocess.run(
+        [sys.executable, headset, *options, "--", sys.executable, "-c", COMMAND, *map(str, arguments)],
+        capture_output=True, text=True, timeout=TIMEOUT_S, env=environment,
+    )  # fmt: skip
+
+
+def _result(done):
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def _psnr_db(a: np.ndarray, b: np.ndarray) -> float:
+    error = np.mean((a.astype(np.float64) - b) ** 2)
+    return float(10 * np.log10(255**2 / max(error, 1e-9)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rung", ["baked", "live"])
+def test_both_eyes_of_a_still_headset_are_what_the_reference_draws(headset, avatar_file, tmp_path, rung):
+    from avatar3d.render import make_renderer
+
+    done = _show(headset, avatar_file, "--frames", 110, "--rung", rung, "--distance", 0.35, "--keep-views", tmp_path)
+    result = _result(done)
+    assert result["frames"] == 110 and result["rendered"] >= 105
+    assert result["rungs"][rung] == result["rendered"]
+    assert result["viewer_ipd_mm"] == pytest.approx(63.0, abs=0.01)
+    assert result["head_latency_ms_p95"] > 0 and result["expression_latency_ms_p95"] is None
+    facts = json.loads((tmp_path / "views.json").read_text(encoding="utf-8"))
+    cameras = [Camera.from_json(value) for value in facts["cameras"]]
+    assert [camera.name for camera in cameras] == ["left", "right"]
+    # Each eye has its own view of one head.
+    assert np.linalg.norm(cameras[0].center - cameras[1].center) == pytest.approx(0.063, abs=1e-4)
+    options = RenderOptions(form=facts["form"], hair_levels=facts["hair_levels"])
+    expected = make_renderer("reference").render(read_glb(avatar_file), MotionCode(), cameras, options)
+    for camera, frame in zip(cameras, expected, strict=True):
+        with Image.open(tmp_path / f"{camera.name}.png") as picture:
+            drawn = np.asarray(picture.convert("RGB"))
+        covered = frame.rgba[..., 3] > 0
+        assert covered.sum() > 400
+        assert _psnr_db(drawn[covered], frame.to_srgb8((0, 0, 0))[covered]) >= MIN_PSNR_DB
+        assert not drawn[~covered].any()
+
+
+@pytest.mark.slow
+def test_a_moving_head_tells_both_latencies_and_its_rungs(headset, avatar_file, tmp_path):
+    codes = [MotionCode(time_ns=index * 33_000_000) for index in range(30)]
+    write_motion_csv(tmp_path / "talk.csv", codes)
+    result = _result(_show(headset, avatar_file, "--frames", 60, "--motion", f"csv:{tmp_path / 'talk.csv'}"))
+    assert sum(result["rungs"].values()) == result["rendered"] > 50
+    assert result["motion"]["received"] > 30
+    # The expression is captured before the head is located, and both before the frame is shown.
+    assert result["expression_latency_ms_p50"] > result["head_latency_ms_p50"] > 0
+
+
+@pytest.mark.slow
+def test_a_runtime_that_dies_and_comes_back_is_joined_again(headset, avatar_file):
+    done = _show(headset, avatar_file, "--frames", 150, "--reconnect", 60, options=("--null", "--outage", "6,2"))
+    result = _result(done)
+    assert result["reconnects"] >= 1
+    assert result["frames"] == 150
+
+
+@pytest.mark.slow
+def test_a_runtime_that_dies_for_good_ends_in_one_sentence(headset, avatar_file):
+    done = _show(headset, avatar_file, "--frames", 5000, "--reconnect", 2, options=("--null", "--outage", "6,600"))
+    assert done.returncode == 1
+    assert "did not come back within 2 s" in done.stderr.strip().splitlines()[-1]
+
+
+def test_no_runtime_at_all_is_one_sentence_with_what_to_install(avatar_file, tmp_path):
+    environment = dict(os.environ, PYTHONPATH=str(ROOT), XR_RUNTIME_JSON=str(tmp_path / "none.json"))
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, str(avatar_file), "--frames", "5"],
+        capture_output=True, text=True, timeout=TIMEOUT_S, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 1
+    (sentence,) = done.stderr.strip().splitlines()
+    assert "no OpenXR runtime was found" in sentence and "install" in sentence
