@@ -1,4 +1,4 @@
-// Colour and opacity of one hair level; BASE_LEVEL is opaque, two-sided, and cut where its opacity is under one half.
+// Colour and opacity of one hair level; BASE_LEVEL is opaque, two-sided, and where CUT, cut where its opacity is under one half.
 in vec2 surface_uv;
 in vec3 surface_shade;
 #if FIELD != FIELD_NONE
@@ -27,7 +27,9 @@ void main() {
 #endif
     alpha = clamp(alpha + change.a, 0.0, 1.0);
 #if BASE_LEVEL
+#if CUT
     if (alpha < HAIR_CUT) discard;
+#endif
     alpha = 1.0;
     float side = gl_FrontFacing ? 1.0 : BACK_FACE_SHADE;
 #else

@@ -12,6 +12,8 @@ from avatar3d.errors import InputError
 
 Form = Literal["live", "baked", "mesh"]
 FORMS: tuple[Form, ...] = ("live", "baked", "mesh")
+Precision = Literal["half", "byte"]
+PRECISIONS: tuple[Precision, ...] = ("half", "byte")
 SURFACE_NONE, SURFACE_HEAD, SURFACE_HAIR = -1, 0, 1
 MAX_SUPERSAMPLE = 8  # 64 samples a pixel; more is only slower
 # Samples of one pixel belong to one surface when their depths differ by less than this, metres (a nostril's lip is deeper).
@@ -24,18 +26,23 @@ class RenderOptions:
 
     form: "live" evaluates the field for each pixel, "baked" takes it from textures, "mesh" leaves it out; an avatar without
     the asked form is drawn as "mesh". supersample: samples per pixel along each axis, box-filtered in linear premultiplied
-    colour. hair: draw the hair. hair_levels: at most so many of its levels, spread evenly from the base outward; None for all.
-    Raises InputError on an unknown form, a supersample outside 1..8 or less than one hair level.
+    colour. hair: draw the hair. hair_levels: at most so many of its levels, the rest merged into them
+    (avatar3d.render.hair_levels); None for all. precision: of the realtime renderer's colour and field textures, 16-bit floats
+    or 8-bit numbers; the reference has 32-bit floats. Raises InputError on an unknown form or precision, a supersample outside
+    1..8 or less than one hair level.
     """
 
     form: Form = "baked"
     supersample: int = 1
     hair: bool = True
     hair_levels: int | None = None
+    precision: Precision = "half"
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise InputError(f"unknown form {self.form!r}; expected one of {', '.join(FORMS)}")
+        if self.precision not in PRECISIONS:
+            raise InputError(f"unknown precision {self.precision!r}; expected one of {', '.join(PRECISIONS)}")
         if not 1 <= self.supersample <= MAX_SUPERSAMPLE:
             raise InputError(f"supersample {self.supersample} is outside 1..{MAX_SUPERSAMPLE}")
         if self.hair_levels is not None and self.hair_levels < 1:

@@ -8,43 +8,37 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from avatar3d.avatar import Avatar, BakedField, FieldParams, HairShells
+from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.buffer_texture import BufferTexture
-from avatar3d.render.frame import FORMS, SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
-from avatar3d.render.scene import (
-    BACK_FACE_SHADE,
-    HAIR_CUT,
-    MAX_DELTAS,
-    MIN_ALPHA,
-    Layout,
-    Scene,
-    build_scene,
-    drawn_levels,
-    layout_of,
+from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
+from avatar3d.render.gpu_avatar import (
+    DELTA_UNITS,
+    GpuAvatar,
+    HairPasses,
+    Pass,
+    Passes,
+    Variant,
+    available_form,
+    matrix_bytes,
+    vector_bytes,
 )
-from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, first_bias
+from avatar3d.render.scene import MAX_DELTAS, Scene, build_scene
+from avatar3d.render.shaders import first_bias
 
 GL_FRAMEBUFFER_SRGB = 0x8DB9  # encodes on writing to sRGB targets only; moderngl has no name for it
-GL_SRGB8_ALPHA8 = 0x8C43
-MAX_FEATURES = 4  # channels of a buffer texture
 NO_CONTEXT = (
     "no OpenGL context could be made ({reason}); install a driver (Debian and Ubuntu: apt install libegl1 libgl1 "
     "libgl1-mesa-dri), or use the reference renderer"
 )
-# Texture units, one for each sampler of shaders/.
-UNITS = {
-    "base_color": 0, "delta_0": 1, "delta_1": 2, "delta_2": 3, "delta_3": 4, "field_q0": 5, "field_q1": 6, "hair_color": 7,
-    "hair_opacity": 8,
-}  # fmt: skip
-HAIR_Q0_UNIT, HAIR_Q1_UNIT, FIELD_TABLE_UNIT = 9, 10, 11
+
+__all__ = ["RealtimeRenderer", "available_form", "create_context"]
 
 
 def create_context() -> Any:
@@ -61,52 +55,6 @@ def create_context() -> Any:
         return moderngl.create_context(standalone=True, require=330, **settings)
     except Exception as error:
         raise WorkError(NO_CONTEXT.format(reason=str(error).strip() or type(error).__name__)) from error
-
-
-@dataclass
-class _Pass:
-    """A linked program with its vertex array and the uniforms it uses."""
-
-    vertex_array: Any
-    uniforms: dict[str, Any]
-
-    def set(self, values: dict[str, bytes]) -> None:
-        """Write those of the values that the program uses."""
-        for name, member in self.uniforms.items():
-            if name in values:
-                member.write(values[name])
-
-
-@dataclass
-class _Passes:
-    """The programs of one form."""
-
-    skin: _Pass
-    detail: _Pass
-    hair_base: _Pass | None
-    hair_levels: _Pass | None
-
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        return (entry for entry in (self.skin, self.detail, self.hair_base, self.hair_levels) if entry is not None)
-
-
-@dataclass
-class _Loaded:
-    """An avatar on the GPU."""
-
-    avatar: Avatar
-    layout: Layout
-    scope: Any  # owns every GL object below
-    dynamic: np.ndarray  # (V, 9) position, normal, shade
-    dynamic_buffer: Any
-    static_buffer: Any
-    index_buffer: Any
-    textures: dict[str, Any] = field(default_factory=dict)
-    deltas: list[Any] = field(default_factory=list)
-    hair_shade_buffer: Any = None
-    hair_static_buffer: Any = None
-    hair_index_buffer: Any = None
-    passes: dict[Form, _Passes] = field(default_factory=dict)
 
 
 @dataclass
@@ -130,7 +78,7 @@ class RealtimeRenderer:
     def __init__(self, context: Any = None) -> None:
         self._context = context
         self._owns_context = context is None
-        self._loaded: _Loaded | None = None
+        self._loaded: GpuAvatar | None = None
         self._targets: dict[tuple[int, int], _Target] = {}
         self._info: dict[str, str] | None = None
 
@@ -155,204 +103,50 @@ class RealtimeRenderer:
 
     # --- loading
 
-    def load(self, avatar: Avatar, forms: Sequence[Form] = ("mesh",)) -> None:
-        """Put an avatar on the GPU and compile and warm the programs of `forms`; forms that it lacks are left out.
+    def load(self, avatar: Avatar, forms: Sequence[Form | RenderOptions] = ("mesh",)) -> None:
+        """Put an avatar on the GPU and compile and warm what `forms` name: forms, or options where more than the form differs.
 
-        Arrays changed in place afterwards are not seen: load again. Raises InputError on a field too wide to draw.
+        Forms that the avatar lacks are drawn as "mesh". Arrays changed in place afterwards are not seen: load again. Raises
+        InputError on a field too wide to draw.
         """
         with self._current():
             for form in forms:
-                self._ready(avatar, form)
+                self._ready(avatar, form if isinstance(form, RenderOptions) else RenderOptions(form))
 
-    def _ready(self, avatar: Avatar, form: Form) -> tuple[_Loaded, _Passes]:
-        """The avatar on the GPU with the programs of the asked form, or of "mesh" where it lacks that one."""
+    def _ready(self, avatar: Avatar, options: RenderOptions) -> tuple[GpuAvatar, Passes]:
+        """The avatar on the GPU with what the options need."""
         if self._loaded is None or self._loaded.avatar is not avatar:
             self._release_avatar()
-            self._loaded = self._upload(avatar)
-        loaded, form = self._loaded, available_form(avatar, form)
-        if form not in loaded.passes:
-            loaded.passes[form] = self._compile(loaded, form)
-            self._warm(loaded, form)
-        return loaded, loaded.passes[form]
+            self._loaded = GpuAvatar(self.context, avatar)
+        loaded, variant = self._loaded, Variant.of(avatar, options)
+        if variant not in loaded.passes:
+            loaded.compile(variant)
+            self._warm(loaded, loaded.passes[variant])
+        return loaded, loaded.passes[variant]
 
-    def update_base_color(self, rgb: np.ndarray, left: int = 0, top: int = 0) -> None:
-        """Replace a region of the loaded avatar's base colour by (h, w, 3) u8 sRGB, its corner at texel (left, top)."""
+    def update_base_color(self, rgb: np.ndarray, left: int = 0, top: int = 0) -> int:
+        """Replace a region of the loaded avatar's base colour by (h, w, 3) u8 sRGB, its corner at texel (left, top).
+
+        Returns the bytes sent to the GPU. Raises InputError on a region that leaves the texture.
+        """
         loaded = self._require_loaded()
-        height, width = rgb.shape[:2]
-        full_height, full_width = loaded.avatar.base_color.shape[:2]
-        if left < 0 or top < 0 or left + width > full_width or top + height > full_height:
-            raise InputError(
-                f"a {width}×{height} texture region at ({left}, {top}) leaves the {full_width}×{full_height} base colour"
-            )
         with self._current():
-            loaded.textures["base_color"].write(_with_alpha(rgb).tobytes(), viewport=(left, top, width, height))
+            return loaded.update_base_color(rgb, left, top)
 
-    def _require_loaded(self) -> _Loaded:
+    def _require_loaded(self) -> GpuAvatar:
         if self._loaded is None:
             raise InputError("no avatar is loaded; call load(avatar, forms) before draw")
         return self._loaded
 
-    def _texture(self, image: np.ndarray, dtype: str = "f1", **rest: object) -> Any:
-        """A bilinear, clamped texture of (H, W, C)."""
-        height, width, channels = image.shape
-        texture = self.context.texture((width, height), channels, _bytes(image, dtype), alignment=1, dtype=dtype, **rest)
-        return _bilinear(texture, self.context)
-
-    def _array(self, images: np.ndarray, dtype: str) -> Any:
-        """A bilinear, clamped texture array of (K, H, W, C)."""
-        layers, height, width, channels = images.shape
-        size = (width, height, layers)
-        texture = self.context.texture_array(size, channels, _bytes(images, dtype), alignment=1, dtype=dtype)
-        return _bilinear(texture, self.context)
-
-    def _upload(self, avatar: Avatar) -> _Loaded:
-        context, layout = self.context, layout_of(avatar)
-        scope: list[Any] = []
-        count = len(avatar.vertices)
-        static = np.concatenate(
-            [avatar.vertices, avatar.uv, avatar.vertex_alpha[:, None], avatar.field_weight[:, None], layout.gloss], axis=1
-        ).astype(np.float32)
-        loaded = _Loaded(
-            avatar=avatar,
-            layout=layout,
-            scope=scope,
-            dynamic=np.zeros((count, 9), np.float32),
-            dynamic_buffer=context.buffer(reserve=count * 36, dynamic=True),
-            static_buffer=context.buffer(static.tobytes()),
-            index_buffer=context.buffer(layout.faces.tobytes()),
-        )
-        scope += [loaded.dynamic_buffer, loaded.static_buffer, loaded.index_buffer]
-        textures = loaded.textures
-        textures["base_color"] = self._texture(_with_alpha(avatar.base_color), internal_format=GL_SRGB8_ALPHA8)
-        loaded.deltas = [self._texture(delta.log_ratio, "f2") for delta in avatar.texture_deltas]
-        if avatar.hair is not None:
-            self._upload_hair(loaded, avatar.hair)
-        if avatar.baked is not None:
-            self._upload_baked(loaded, avatar.baked)
-        scope += [*textures.values(), *loaded.deltas]
-        return loaded
-
-    def _upload_hair(self, loaded: _Loaded, hair: HairShells) -> None:
-        context = self.context
-        static = np.concatenate([hair.base, hair.extent, loaded.layout.hair_normals, hair.uv], axis=1).astype(np.float32)
-        loaded.hair_static_buffer = context.buffer(static.tobytes())
-        loaded.hair_shade_buffer = context.buffer(reserve=len(hair.base) * 12, dynamic=True)
-        loaded.hair_index_buffer = context.buffer(np.ascontiguousarray(hair.faces, np.int32).tobytes())
-        loaded.scope += [loaded.hair_static_buffer, loaded.hair_shade_buffer, loaded.hair_index_buffer]
-        loaded.textures["hair_color"] = self._texture(_with_alpha(hair.color), internal_format=GL_SRGB8_ALPHA8)
-        # Half floats are filtered in full precision everywhere; 8-bit textures are not, which would move the cut edge.
-        loaded.textures["hair_opacity"] = self._array(hair.opacity[..., None] / np.float32(255), "f2")
-
-    def _upload_baked(self, loaded: _Loaded, baked: BakedField) -> None:
-        opaque = np.zeros((*baked.skin_q0.shape[:2], 1), np.float32)
-        loaded.textures["field_q0"] = self._array(np.concatenate([baked.skin_q0, opaque], axis=2)[None], "f2")
-        loaded.textures["field_q1"] = self._array(baked.skin_q1[None], "f2")
-        if loaded.avatar.hair is not None and baked.hair_q0 is not None and baked.hair_q1 is not None:
-            loaded.textures["hair_q0"] = self._array(baked.hair_q0, "f2")
-            loaded.textures["hair_q1"] = self._array(baked.hair_q1, "f2")
-
-    def _upload_field(self, loaded: _Loaded, params: FieldParams) -> None:
-        levels, table_size, features = params.tables.shape
-        if features > MAX_FEATURES:
-            raise InputError(
-                f"the field has {features} features a grid vertex, the realtime renderer draws up to {MAX_FEATURES} live; "
-                "use the baked form"
-            )
-        channels = 4 if features == 3 else features  # three are not readable from a buffer before OpenGL 4
-        values = np.zeros((levels * table_size, channels), np.float32)
-        values[:, :features] = params.tables.reshape(levels * table_size, features)
-        loaded.textures["field_table"] = BufferTexture(self.context, values)
-        loaded.scope.append(loaded.textures["field_table"])
-
-    def _compile(self, loaded: _Loaded, form: Form) -> _Passes:
-        avatar = loaded.avatar
-        defines: dict[str, object] = {
-            "FIELD": FIELD_FORMS[form],
-            "DELTAS": min(len(loaded.deltas), MAX_DELTAS),
-            "MIN_ALPHA": MIN_ALPHA,
-            "HAIR_CUT": HAIR_CUT,
-            "BACK_FACE_SHADE": BACK_FACE_SHADE,
-        }
-        generated = {"field_network": ""}
-        if form == "live" and avatar.neural_field is not None:
-            self._upload_field(loaded, avatar.neural_field)
-            defines |= field_defines(avatar.neural_field)
-            generated["field_network"] = field_network(avatar.neural_field)
-
-        def head(detail: int) -> _Pass:
-            program = self._program(loaded, "head", {**defines, "DETAIL": detail}, generated)
-            return self._pass(
-                loaded,
-                program,
-                [
-                    (loaded.dynamic_buffer, "3f 3f 3f", ("position", "normal", "shade")),
-                    (loaded.static_buffer, "3f 2f 1f 1f 2f", ("canonical", "uv", "alpha", "field_weight", "gloss")),
-                ],
-                loaded.index_buffer,
-            )
-
-        def hair(base_level: int) -> _Pass:
-            hair_defines = dict(defines)
-            if form == "baked" and "hair_q0" not in loaded.textures:
-                hair_defines["FIELD"] = FIELD_FORMS["mesh"]
-            program = self._program(loaded, "hair", {**hair_defines, "BASE_LEVEL": base_level}, generated)
-            for name, unit in (("field_q0", HAIR_Q0_UNIT), ("field_q1", HAIR_Q1_UNIT)):
-                if name in program:
-                    program[name].value = unit
-            return self._pass(
-                loaded,
-                program,
-                [
-                    (loaded.hair_static_buffer, "3f 3f 3f 2f", ("base", "extent", "normal", "uv")),
-                    (loaded.hair_shade_buffer, "3f", ("shade",)),
-                ],
-                loaded.hair_index_buffer,
-            )
-
-        has_hair = avatar.hair is not None
-        passes = _Passes(head(0), head(1), hair(1) if has_hair else None, hair(0) if has_hair else None)
-        if avatar.neural_field is not None:
-            low, high = avatar.neural_field.box_min, avatar.neural_field.box_max
-            for entry in passes:
-                entry.set({"field_box_min": _vector(low), "field_box_scale": _vector(1 / (high - low))})
-        return passes
-
-    def _program(self, loaded: _Loaded, kind: str, defines: dict[str, object], generated: dict[str, str]) -> Any:
-        program = self.context.program(
-            vertex_shader=assemble(f"{kind}_vertex.glsl", defines, generated),
-            fragment_shader=assemble(f"{kind}_fragment.glsl", defines, generated),
-        )
-        for name, unit in UNITS.items():
-            if name in program:
-                program[name].value = unit
-        if "field_table" in program:
-            loaded.textures["field_table"].assign(program, "field_table", FIELD_TABLE_UNIT)
-        return program
-
-    def _pass(self, loaded: _Loaded, program: Any, buffers: list[tuple[Any, str, tuple[str, ...]]], indices: Any) -> _Pass:
-        """A vertex array over interleaved buffers; attributes that the program does not use are skipped as padding."""
-        import moderngl
-
-        content = []
-        for buffer, layout, names in buffers:
-            used = [name for name in names if name in program]
-            parts = [
-                kind if name in program else f"{4 * int(kind[0])}x" for kind, name in zip(layout.split(), names, strict=True)
-            ]
-            if used:
-                content.append((buffer, " ".join(parts), *used))
-        vertex_array = self.context.vertex_array(program, content, indices, index_element_size=4)
-        loaded.scope += [program, vertex_array]
-        uniforms = {name: program[name] for name in program if isinstance(program[name], moderngl.Uniform)}
-        return _Pass(vertex_array, uniforms)
-
-    def _warm(self, loaded: _Loaded, form: Form) -> None:
-        """Draw a small picture, so that the driver finishes compiling now and not in the first frame that is seen."""
+    def _warm(self, loaded: GpuAvatar, passes: Passes) -> None:
+        """Draw small pictures, so that the driver finishes compiling now and not in the first frame that is seen."""
         camera = Camera.orbit(0.0, width=16, height=16)
         target = self._target(16, 16)
-        scene = build_scene(loaded.avatar, MotionCode(), loaded.layout)
-        self._write_scene(loaded, scene)
-        self._draw_view(loaded, scene, camera, target.framebuffer, (0, 0, 16, 16), loaded.passes[form], RenderOptions(form))
+        neutral = build_scene(loaded.avatar, MotionCode(), loaded.layout)
+        self._write_scene(loaded, neutral)
+        for deltas in ([], [(0, 1.0)] if loaded.deltas else []):
+            scene = replace(neutral, deltas=deltas)
+            self._draw_view(loaded, scene, camera, target.framebuffer, (0, 0, 16, 16), passes, RenderOptions())
         target.framebuffer.read(components=1)
 
     # --- drawing
@@ -371,7 +165,7 @@ class RealtimeRenderer:
                         f"a {camera.width}×{camera.height} picture with supersample {factor} is over this driver's limit of "
                         f"{limit} pixels a side; make it smaller or lower the supersample"
                     )
-            loaded, passes = self._ready(avatar, options.form)
+            loaded, passes = self._ready(avatar, options)
             scene = build_scene(avatar, motion, loaded.layout)
             self._write_scene(loaded, scene)
             return [self._frame(loaded, scene, camera, passes, options) for camera in cameras]
@@ -395,7 +189,7 @@ class RealtimeRenderer:
     ) -> None:
         """Draw the loaded avatar into moderngl framebuffers with a depth attachment, one per camera; reads nothing back.
 
-        motion: a motion code, or what `prepare` made of one last; then options.form must be among the loaded forms.
+        motion: a motion code, or what `prepare` made of one last; then what the options name must have been loaded.
         sRGB targets are encoded by the driver, others receive linear light. background: linear, premultiplied.
         viewports: (x, y, width, height) in each framebuffer, GL's origin at the bottom left; the whole one by default. Each is
         cleared first. options.supersample has no meaning here. Raises InputError before `load` or on lists of unequal length.
@@ -407,7 +201,7 @@ class RealtimeRenderer:
             counts = f"{len(cameras)} cameras, {len(framebuffers)} framebuffers and {len(areas)} viewports"
             raise InputError(f"{counts} were given; expected as many of each")
         with self._current():
-            loaded, passes = self._ready(avatar, options.form)
+            loaded, passes = self._ready(avatar, options)
         scene = motion if isinstance(motion, Scene) else self.prepare(motion)
         with self._current():
             self.context.enable_direct(GL_FRAMEBUFFER_SRGB)
@@ -419,7 +213,7 @@ class RealtimeRenderer:
                 self._draw_view(loaded, scene, camera, framebuffer, area, passes, options)
             self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
 
-    def _write_scene(self, loaded: _Loaded, scene: Scene) -> None:
+    def _write_scene(self, loaded: GpuAvatar, scene: Scene) -> None:
         """Send what the motion code moved."""
         loaded.dynamic[:, 0:3] = scene.vertices
         loaded.dynamic[:, 3:6] = scene.normals
@@ -428,99 +222,124 @@ class RealtimeRenderer:
         if scene.hair is not None:
             loaded.hair_shade_buffer.write(np.ascontiguousarray(scene.hair.shade, np.float32))
 
-    def _bind(self, loaded: _Loaded, scene: Scene) -> None:
-        units = {**UNITS, "hair_q0": HAIR_Q0_UNIT, "hair_q1": HAIR_Q1_UNIT, "field_table": FIELD_TABLE_UNIT}
-        for name, texture in loaded.textures.items():
-            texture.use(units[name])
-        for slot in range(min(len(loaded.deltas), MAX_DELTAS)):
-            index = scene.deltas[slot][0] if slot < len(scene.deltas) else 0
-            loaded.deltas[index].use(UNITS[f"delta_{slot}"])
+    def _bind(self, loaded: GpuAvatar, scene: Scene, passes: Passes) -> None:
+        for unit, texture in passes.textures.items():
+            texture.use(unit)
+        for slot, unit in enumerate(DELTA_UNITS[: len(loaded.deltas)]):
+            loaded.deltas[scene.deltas[slot][0] if slot < len(scene.deltas) else 0].use(unit)
 
-    def _set_uniforms(self, loaded: _Loaded, scene: Scene, camera: Camera, passes: _Passes) -> None:
+    def _set_uniforms(self, loaded: GpuAvatar, scene: Scene, camera: Camera, passes: Passes) -> None:
         activation = np.zeros(MAX_DELTAS)
         activation[: len(scene.deltas)] = [value for _, value in scene.deltas]
         values = {
-            "view_projection": _matrix(camera.projection_matrix() @ camera.view_matrix()),
-            "eye": _vector(camera.center),
-            "light_direction": _vector(scene.light_direction),
-            "delta_activation": _vector(activation),
+            "view_projection": matrix_bytes(camera.projection_matrix() @ camera.view_matrix()),
+            "eye": vector_bytes(camera.center),
+            "light_direction": vector_bytes(scene.light_direction),
+            "delta_activation": vector_bytes(activation),
         }
         if loaded.avatar.neural_field is not None:
-            values["field_bias"] = _vector(first_bias(loaded.avatar.neural_field, scene.motion.weights))
+            values["field_bias"] = vector_bytes(first_bias(loaded.avatar.neural_field, scene.motion.weights))
         if scene.hair is not None:
-            values["head_rotation"] = _matrix(scene.hair.rotation)
-            values["head_translation"] = _vector(scene.hair.translation)
+            values["head_rotation"] = matrix_bytes(scene.hair.rotation)
+            values["head_translation"] = vector_bytes(scene.hair.translation)
         for entry in passes:
             entry.set(values)
 
     def _draw_view(
         self,
-        loaded: _Loaded,
+        loaded: GpuAvatar,
         scene: Scene,
         camera: Camera,
         framebuffer: Any,
         viewport: tuple[int, int, int, int],
-        passes: _Passes,
+        passes: Passes,
         options: RenderOptions,
     ) -> None:
+        """Nearest surfaces first: what they hide is then rejected by depth before it is shaded.
+
+        That is the outside of the hair's base, the head, the inside of the base; then the blended levels.
+        """
         framebuffer.use()
         framebuffer.viewport = viewport
-        self._bind(loaded, scene)
+        self._bind(loaded, scene, passes)
         self._set_uniforms(loaded, scene, camera, passes)
-        self._draw_head(loaded, framebuffer, passes)
-        if options.hair and scene.hair is not None:
-            self._draw_hair(scene.hair.shells, framebuffer, passes, options.hair_levels)
+        hair = passes.hair if options.hair else None
+        if hair is not None:
+            self._draw_hair_base(framebuffer, hair, "back")
+        self._draw_head(loaded, scene, framebuffer, passes)
+        if hair is not None:
+            self._draw_hair_base(framebuffer, hair, "front")
+            self._draw_hair_levels(framebuffer, hair)
 
-    def _draw_head(self, loaded: _Loaded, framebuffer: Any, passes: _Passes) -> None:
-        context, layout = self.context, loaded.layout
+    def _opaque_state(self, framebuffer: Any) -> None:
+        context = self.context
         context.front_face = "ccw"
         context.cull_face = "back"
-        context.depth_func = "<"
+        # Where the head touches the hair's base, the head is seen, as in the order that the reference draws in.
+        context.depth_func = "<="
         context.enable_only(context.DEPTH_TEST | context.CULL_FACE)
         framebuffer.depth_mask = True
+
+    def _draw_head(self, loaded: GpuAvatar, scene: Scene, framebuffer: Any, passes: Passes) -> None:
+        context, layout = self.context, loaded.layout
+        self._opaque_state(framebuffer)
         skin, part, lash = 3 * layout.skin_count, 3 * layout.part_count, 3 * layout.lash_count
         faded = 3 * len(layout.faces) - skin - part - lash
-        passes.skin.vertex_array.render(vertices=skin)
+        plain = 3 * loaded.plain_skin_count
+        passes.skin.vertex_array.render(vertices=plain)
+        reached, detail = (passes.skin_delta, passes.detail_delta) if scene.deltas else (passes.skin, passes.detail)
+        if skin > plain:
+            reached.vertex_array.render(vertices=skin - plain, first=plain)
         if part:
-            passes.detail.vertex_array.render(vertices=part, first=skin)
+            detail.vertex_array.render(vertices=part, first=skin)
         if lash:
             context.disable(context.CULL_FACE)
-            passes.detail.vertex_array.render(vertices=lash, first=skin + part)
+            detail.vertex_array.render(vertices=lash, first=skin + part)
             context.enable(context.CULL_FACE)
         if faded:
             # Depth first, then colour where depth is equal: only the front-most faded fragment is blended.
             context.enable(context.BLEND)
             context.blend_func = context.ZERO, context.ONE
-            passes.detail.vertex_array.render(vertices=faded, first=skin + part + lash)
+            detail.vertex_array.render(vertices=faded, first=skin + part + lash)
             context.depth_func = "=="
             context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
-            passes.detail.vertex_array.render(vertices=faded, first=skin + part + lash)
+            detail.vertex_array.render(vertices=faded, first=skin + part + lash)
             context.disable(context.BLEND)
-            context.depth_func = "<"
 
-    def _draw_hair(self, shells: HairShells, framebuffer: Any, passes: _Passes, at_most: int | None) -> None:
+    def _draw_hair_base(self, framebuffer: Any, hair: HairPasses, culled: str) -> None:
+        """Draw the base's faces that are not culled: the outside with `culled` "back", the inside with "front"."""
+        self._opaque_state(framebuffer)
+        self.context.cull_face = culled
+        if culled == "front":
+            self.context.depth_func = "<"
+        for entry, faces in ((hair.solid, hair.solid_range), (hair.cut, hair.cut_range)):
+            self._draw_level(hair, 0, entry, faces)
+
+    def _draw_hair_levels(self, framebuffer: Any, hair: HairPasses) -> None:
+        """The blended levels, from inside out, hidden by opaque surfaces and hiding nothing."""
         context = self.context
-        assert passes.hair_base is not None and passes.hair_levels is not None
-        base, *outer = drawn_levels(len(shells.levels), at_most)
-        context.disable(context.CULL_FACE)
-        self._draw_level(shells, base, passes.hair_base)
-        context.enable(context.CULL_FACE | context.BLEND)
+        context.depth_func = "<"
+        context.cull_face = "back"
+        context.enable_only(context.DEPTH_TEST | context.CULL_FACE | context.BLEND)
         context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
         framebuffer.depth_mask = False
-        for level in outer:
-            self._draw_level(shells, level, passes.hair_levels)
+        for level, faces in enumerate(hair.outer_ranges, start=1):
+            self._draw_level(hair, level, hair.outer, faces)
         framebuffer.depth_mask = True
         context.disable(context.BLEND)
 
-    def _draw_level(self, shells: HairShells, level: int, entry: _Pass) -> None:
+    def _draw_level(self, hair: HairPasses, level: int, entry: Pass, faces: tuple[int, int]) -> None:
+        first, count = faces
+        if count == 0:
+            return
         entry.set(
             {
-                "level_offset": _vector(shells.levels[level]),
-                "level_layer": _vector(level),
-                "level_occlusion": _vector(shells.occlusion[level]),
+                "level_offset": vector_bytes(hair.shells.levels[level]),
+                "level_layer": vector_bytes(level),
+                "level_occlusion": vector_bytes(hair.shells.occlusion[level]),
             }
         )
-        entry.vertex_array.render()
+        entry.vertex_array.render(vertices=count, first=first)
 
     def _target(self, width: int, height: int) -> _Target:
         """An off-screen target of half floats, kept for the next picture of its size."""
@@ -530,7 +349,7 @@ class RealtimeRenderer:
             self._targets[width, height] = _Target(self.context.framebuffer([color], depth), color, depth)
         return self._targets[width, height]
 
-    def _frame(self, loaded: _Loaded, scene: Scene, camera: Camera, passes: _Passes, options: RenderOptions) -> Frame:
+    def _frame(self, loaded: GpuAvatar, scene: Scene, camera: Camera, passes: Passes, options: RenderOptions) -> Frame:
         factor = options.supersample
         width, height = camera.width * factor, camera.height * factor
         target = self._target(width, height)
@@ -538,16 +357,16 @@ class RealtimeRenderer:
         framebuffer.use()
         framebuffer.depth_mask = True
         framebuffer.clear(0.0, 0.0, 0.0, 0.0, depth=1.0)
-        self._draw_view(loaded, scene, camera, framebuffer, (0, 0, width, height), passes, replace(options, hair=False))
+        self._draw_view(loaded, scene, camera, framebuffer, (0, 0, width, height), passes, options)
         depth = self._depth(target, camera)
         surface = np.where(np.isfinite(depth), SURFACE_HEAD, SURFACE_NONE).astype(np.int8)
-        if options.hair and scene.hair is not None:
-            self._draw_hair(scene.hair.shells, framebuffer, passes, options.hair_levels)
-            with_hair = self._depth(target, camera)
-            surface[with_hair != depth] = SURFACE_HAIR
-            depth = with_hair
         pixels = np.frombuffer(framebuffer.read(components=4, dtype="f2"), np.float16).reshape(height, width, 4)
         rgba = pixels[::-1].astype(np.float32)
+        if options.hair and passes.hair is not None:
+            framebuffer.clear(0.0, 0.0, 0.0, 0.0, depth=1.0)
+            for culled in ("back", "front"):
+                self._draw_hair_base(framebuffer, passes.hair, culled)
+            surface[np.isfinite(depth) & (self._depth(target, camera) == depth)] = SURFACE_HAIR
         return box_filter(Frame(rgba, depth, surface), factor)
 
     def _depth(self, target: _Target, camera: Camera) -> np.ndarray:
@@ -562,8 +381,7 @@ class RealtimeRenderer:
 
     def _release_avatar(self) -> None:
         if self._loaded is not None:
-            for resource in reversed(self._loaded.scope):
-                resource.release()
+            self._loaded.release()
             self._loaded = None
 
     def close(self) -> None:
@@ -579,36 +397,3 @@ class RealtimeRenderer:
         if self._owns_context:
             self._context.release()
             self._context = None
-
-
-def available_form(avatar: Avatar, form: Form) -> Form:
-    """The asked form where the avatar has it, else "mesh"."""
-    if form not in FORMS:
-        raise InputError(f"unknown form {form!r}; expected one of {', '.join(FORMS)}")
-    missing = (form == "live" and avatar.neural_field is None) or (form == "baked" and avatar.baked is None)
-    return "mesh" if missing else form
-
-
-def _with_alpha(rgb: np.ndarray) -> np.ndarray:
-    """(H, W, 4) u8: drivers hold sRGB textures in four channels."""
-    return np.concatenate([rgb, np.full((*rgb.shape[:2], 1), 255, np.uint8)], axis=2)
-
-
-def _vector(values: Any) -> bytes:
-    """A uniform's value: numbers in their order."""
-    return np.asarray(values, np.float32).tobytes()
-
-
-def _matrix(values: np.ndarray) -> bytes:
-    """A uniform's value: a matrix, column after column."""
-    return np.asarray(values, np.float32).T.tobytes()
-
-
-def _bytes(image: np.ndarray, dtype: str) -> bytes:
-    return np.ascontiguousarray(image, {"f1": np.uint8, "f2": np.float16, "f4": np.float32}[dtype]).tobytes()
-
-
-def _bilinear(texture: Any, context: Any) -> Any:
-    texture.filter = (context.LINEAR, context.LINEAR)
-    texture.repeat_x = texture.repeat_y = False
-    return texture

@@ -20,8 +20,9 @@ from avatar3d.color import srgb_to_linear
 from avatar3d.field.network import NeuralField
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Frame, RenderOptions, box_filter
+from avatar3d.render.hair_levels import merge_levels
 from avatar3d.render.raster import Raster, draw_ranks, nearest, rasterise
-from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MIN_ALPHA, Scene, build_scene, drawn_levels, view_directions
+from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MIN_ALPHA, Scene, build_scene, view_directions
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,8 @@ def _hair_fragments(scene: Scene, camera: Camera, level: int, raster: Raster, ve
     )  # fmt: skip
 
 
-def fragments(scene: Scene, camera: Camera, hair: bool = True, hair_levels: int | None = None) -> list[Fragments]:
-    """The fragments of every surface in drawing order: head, its faded rim, hair levels 0 to K − 1 (or at most `hair_levels`).
+def fragments(scene: Scene, camera: Camera, hair: bool = True) -> list[Fragments]:
+    """The fragments of every surface in drawing order: head, its faded rim, hair levels 0 to K − 1.
 
     Of the head and of its rim only the front-most fragment of each pixel is given, of a hair level all that are not behind
     the head: level 0 from both sides, the others from outside. What level 0 hides depends on its opacity; see `composite`.
@@ -121,7 +122,7 @@ def fragments(scene: Scene, camera: Camera, hair: bool = True, hair_levels: int 
         drawn.append(_head_fragments(scene, camera, raster, directions))
     if hair and scene.hair is not None:
         faces = scene.hair.shells.faces
-        for level in drawn_levels(len(scene.hair.shells.levels), hair_levels):
+        for level in range(len(scene.hair.shells.levels)):
             vertices = scene.hair.vertices(level)
             raster = rasterise(vertices, faces, camera, np.full(len(faces), level == 0), limit)
             drawn.append(_hair_fragments(scene, camera, level, raster, vertices))
@@ -328,7 +329,7 @@ class ReferenceRenderer:
     ) -> list[Frame]:
         """One Frame per camera."""
         options = options or RenderOptions()
-        scene = build_scene(avatar, motion)
+        scene = build_scene(merge_levels(avatar, options.hair_levels), motion)
         textures, residual = textures_of(scene), residual_of(scene, options.form)
         return [self._frame(scene, camera, textures, residual, options) for camera in cameras]
 
@@ -338,7 +339,7 @@ class ReferenceRenderer:
         factor = options.supersample
         sampled = camera.resized(camera.width * factor, camera.height * factor)
         with torch.no_grad(), _one_thread():
-            drawn = fragments(scene, sampled, options.hair, options.hair_levels)
+            drawn = fragments(scene, sampled, options.hair)
             shaded = [shade_fragments(layer, textures, residual) for layer in drawn]
             picture = composite(drawn, shaded, sampled.width * sampled.height)
         shape = (sampled.height, sampled.width)

@@ -170,13 +170,6 @@ class Scene:
             yield self.avatar.texture_deltas[index].log_ratio, activation
 
 
-def drawn_levels(count: int, at_most: int | None) -> list[int]:
-    """Which of `count` hair levels are drawn, rising: all, or `at_most`, spread evenly from the base to the outermost."""
-    if at_most is None or at_most >= count:
-        return list(range(count))
-    return [int(level) for level in np.round(np.linspace(0, count - 1, at_most))] if at_most > 1 else [0]
-
-
 def active_deltas(avatar: Avatar, weights: np.ndarray) -> list[tuple[int, float]]:
     """The MAX_DELTAS strongest texture deltas at (52,) weights, in the avatar's order: [(index, activation > 0)]."""
     activations = np.array([delta.activation(weights) for delta in avatar.texture_deltas])

@@ -33,7 +33,8 @@ def _literal(value: float) -> str:
     return repr(float(np.float32(value)))
 
 
-def _vec4(values: np.ndarray) -> str:
+def vec4_literal(values: np.ndarray) -> str:
+    """GLSL of a vec4 constant of four numbers."""
     return f"vec4({', '.join(_literal(value) for value in values)})"
 
 
@@ -62,7 +63,7 @@ def field_defines(params: FieldParams) -> dict[str, object]:
     return {
         "FEATURES": "float" if features == 1 else f"vec{features}",
         "LEVEL_MASK": f"{params.tables.shape[1] - 1}u",
-        "FIELD_BOUND": _vec4(np.array(bounds)),
+        "FIELD_BOUND": vec4_literal(np.array(bounds)),
     }
 
 
@@ -88,7 +89,7 @@ def field_network(params: FieldParams) -> str:
         is_last = layer + 1 == len(params.weights)
         following = []
         for row in range(len(weight) // 4):
-            constant = f"field_bias[{row}]" if layer == 0 else _vec4(bias[4 * row : 4 * row + 4])
+            constant = f"field_bias[{row}]" if layer == 0 else vec4_literal(bias[4 * row : 4 * row + 4])
             terms = [
                 f"{_mat4(weight[4 * row : 4 * row + 4, 4 * column : 4 * column + 4])} * x{layer}_{column}"
                 for column in range(len(current))

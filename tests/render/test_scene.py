@@ -15,7 +15,6 @@ from avatar3d.render.scene import (
     MAX_DELTAS,
     active_deltas,
     build_scene,
-    drawn_levels,
     layout_of,
     light_direction,
     shade_of,
@@ -111,12 +110,3 @@ def test_the_strongest_deltas_are_drawn(avatar: Avatar) -> None:
     assert len(drawn) == MAX_DELTAS
     assert [index for index, _ in drawn] == [1, 3, 4, 5]
     assert active_deltas(replace(avatar, texture_deltas=deltas[2:3]), np.zeros(52)) == []
-
-
-def test_fewer_hair_levels_keep_base_and_tips() -> None:
-    assert drawn_levels(6, None) == [0, 1, 2, 3, 4, 5]
-    assert drawn_levels(6, 9) == [0, 1, 2, 3, 4, 5]
-    assert drawn_levels(6, 3) == [0, 2, 5]
-    assert drawn_levels(6, 2) == [0, 5]
-    assert drawn_levels(6, 1) == [0]
-    assert drawn_levels(1, 1) == [0]

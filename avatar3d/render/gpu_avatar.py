@@ -1,0 +1,408 @@
+"""An avatar on the GPU: its buffers, its textures, and the programs of each way to draw it; draws nothing.
+
+A way to draw (`Variant`) is a form of the field, a number of hair levels and a texture precision. Each is compiled once and
+kept, so that a quality ladder switches between them from one frame to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from avatar3d.avatar import Avatar, HairShells
+from avatar3d.color import srgb_to_linear
+from avatar3d.errors import InputError
+from avatar3d.render.bounds import face_bounds
+from avatar3d.render.buffer_texture import BufferTexture
+from avatar3d.render.frame import FORMS, Form, Precision, RenderOptions
+from avatar3d.render.hair_levels import LevelFaces, merge_levels, visible_faces
+from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, layout_of
+from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, vec4_literal
+
+GL_SRGB8_ALPHA8 = 0x8C43
+MAX_FEATURES = 4  # channels of a buffer texture
+# Texture units, one for each sampler of shaders/.
+UNITS = {
+    "base_color": 0, "delta_0": 1, "delta_1": 2, "delta_2": 3, "delta_3": 4, "field_q0": 5, "field_q1": 6, "hair_color": 7,
+    "hair_opacity": 8, "hair_q0": 9, "hair_q1": 10, "field_table": 11,
+}  # fmt: skip
+DELTA_UNITS = tuple(UNITS[f"delta_{slot}"] for slot in range(MAX_DELTAS))
+MIN_LOG_RATIO = 1e-3  # a texture delta that stays under a tenth of a percent over a face is not sampled there
+BYTE_ZERO, BYTE_STEPS = 128, 127  # an 8-bit code c stands for (c − 128) / 127 of the texture's largest value
+LINEAR_OF_BYTE = srgb_to_linear(np.arange(256, dtype=np.uint8)).astype(np.float16)
+
+
+class Variant(NamedTuple):
+    """A way to draw an avatar."""
+
+    form: Form
+    hair_levels: int | None
+    precision: Precision
+
+    @classmethod
+    def of(cls, avatar: Avatar, options: RenderOptions) -> Variant:
+        """What the options ask for, as far as the avatar has it."""
+        levels = options.hair_levels
+        if avatar.hair is None or levels is None or levels >= len(avatar.hair.levels):
+            levels = None
+        return cls(available_form(avatar, options.form), levels, options.precision)
+
+
+@dataclass
+class Pass:
+    """A linked program with its vertex array and the uniforms it uses."""
+
+    vertex_array: Any
+    uniforms: dict[str, Any]
+
+    def set(self, values: dict[str, bytes]) -> None:
+        """Write those of the values that the program uses."""
+        for name, member in self.uniforms.items():
+            if name in values:
+                member.write(values[name])
+
+
+@dataclass
+class HairPasses:
+    """The programs of the hair and, in their index buffer, where each level's faces begin and end."""
+
+    shells: HairShells
+    solid: Pass
+    cut: Pass
+    outer: Pass
+    solid_range: tuple[int, int]
+    cut_range: tuple[int, int]
+    outer_ranges: list[tuple[int, int]]
+
+
+@dataclass
+class Passes:
+    """The programs of one variant and the textures they read: {unit: texture}. `delta` ones apply the texture deltas."""
+
+    skin: Pass
+    skin_delta: Pass
+    detail: Pass
+    detail_delta: Pass
+    hair: HairPasses | None
+    textures: dict[int, Any]
+
+    def __iter__(self) -> Iterator[Pass]:
+        yield from {id(entry): entry for entry in (self.skin, self.skin_delta, self.detail, self.detail_delta)}.values()
+        if self.hair is not None:
+            yield from (self.hair.solid, self.hair.cut, self.hair.outer)
+
+
+@dataclass
+class GpuAvatar:
+    """An avatar on the GPU. scope: every GL object. plain_skin_count: faces that no texture delta reaches, drawn first."""
+
+    context: Any
+    avatar: Avatar
+    layout: Layout = field(init=False)
+    plain_skin_count: int = field(init=False)
+    dynamic: np.ndarray = field(init=False)
+    scope: list[Any] = field(default_factory=list)
+    passes: dict[Variant, Passes] = field(default_factory=dict)
+    deltas: list[Any] = field(default_factory=list)
+    _textures: dict[tuple[str, object, object], Any] = field(default_factory=dict)
+    _programs: dict[tuple[str, str], Any] = field(default_factory=dict)
+    _merged: dict[int | None, Avatar] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        avatar = self.avatar
+        self.layout = layout = layout_of(avatar)
+        count = len(avatar.vertices)
+        static = np.concatenate(
+            [avatar.vertices, avatar.uv, avatar.vertex_alpha[:, None], avatar.field_weight[:, None], layout.gloss], axis=1
+        ).astype(np.float32)
+        faces, self.plain_skin_count = self._drawing_order()
+        self.dynamic = np.zeros((count, 9), np.float32)  # position, normal, shade
+        self.dynamic_buffer = self._kept(self.context.buffer(reserve=count * 36, dynamic=True))
+        self.static_buffer = self._kept(self.context.buffer(static.tobytes()))
+        self.index_buffer = self._kept(self.context.buffer(faces.tobytes()))
+        self.deltas = [self._texture(delta.log_ratio, "f2") for delta in avatar.texture_deltas]
+        hair = avatar.hair
+        if hair is not None:
+            shell_static = np.concatenate([hair.base, hair.extent, layout.hair_normals, hair.uv], axis=1).astype(np.float32)
+            self.hair_static_buffer = self._kept(self.context.buffer(shell_static.tobytes()))
+            self.hair_shade_buffer = self._kept(self.context.buffer(reserve=len(hair.base) * 12, dynamic=True))
+
+    def _kept(self, resource: Any) -> Any:
+        self.scope.append(resource)
+        return resource
+
+    def release(self) -> None:
+        """Free every GL object."""
+        for resource in reversed(self.scope):
+            resource.release()
+        self.scope.clear()
+
+    def _drawing_order(self) -> tuple[np.ndarray, int]:
+        """The layout's faces with the skin that no texture delta reaches in front, and how many those are."""
+        avatar, faces = self.avatar, self.layout.faces
+        skin = faces[: self.layout.skin_count]
+        reached = np.zeros(len(skin), bool)
+        for delta in avatar.texture_deltas:
+            _, greatest = face_bounds(np.abs(delta.log_ratio).max(2), avatar.uv, skin)
+            reached |= greatest >= MIN_LOG_RATIO
+        ordered = np.concatenate([skin[~reached], skin[reached], faces[len(skin) :]])
+        return np.ascontiguousarray(ordered, np.int32), int((~reached).sum())
+
+    # --- textures
+
+    def _texture(self, image: np.ndarray, dtype: str, **rest: object) -> Any:
+        """A bilinear, clamped texture of (H, W, C)."""
+        height, width, channels = image.shape
+        texture = self.context.texture((width, height), channels, _bytes(image, dtype), alignment=1, dtype=dtype, **rest)
+        return self._kept(_bilinear(texture, self.context))
+
+    def _array(self, images: np.ndarray, dtype: str) -> Any:
+        """A bilinear, clamped texture array of (K, H, W, C)."""
+        layers, height, width, channels = images.shape
+        size = (width, height, layers)
+        texture = self.context.texture_array(size, channels, _bytes(images, dtype), alignment=1, dtype=dtype)
+        return self._kept(_bilinear(texture, self.context))
+
+    def _color(self, rgb: np.ndarray, precision: Precision) -> Any:
+        """A texture of (H, W, 3) u8 sRGB that samples as linear light."""
+        if precision == "byte":
+            return self._texture(_with_alpha(rgb), "f1", internal_format=GL_SRGB8_ALPHA8)
+        # Decoded ahead: a software driver decodes sRGB for each of the four texels of a sample.
+        return self._texture(_with_alpha(LINEAR_OF_BYTE[rgb]), "f2")
+
+    def _once(self, name: str, key: object, precision: object, make: Any) -> Any:
+        entry = (name, key, precision)
+        if entry not in self._textures:
+            self._textures[entry] = make()
+        return self._textures[entry]
+
+    def update_base_color(self, rgb: np.ndarray, left: int, top: int) -> int:
+        """Replace a region of every base colour texture by (h, w, 3) u8 sRGB; returns the bytes sent."""
+        height, width = rgb.shape[:2]
+        full_height, full_width = self.avatar.base_color.shape[:2]
+        if left < 0 or top < 0 or left + width > full_width or top + height > full_height:
+            raise InputError(
+                f"a {width}×{height} texture region at ({left}, {top}) leaves the {full_width}×{full_height} base colour"
+            )
+        sent = 0
+        for (name, _, precision), texture in self._textures.items():
+            if name == "base_color":
+                texels = _with_alpha(rgb) if precision == "byte" else _with_alpha(LINEAR_OF_BYTE[rgb])
+                texture.write(texels.tobytes(), viewport=(left, top, width, height))
+                sent += texels.nbytes
+        return sent
+
+    def _variant_textures(self, avatar: Avatar, variant: Variant) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
+        """{sampler: texture}, and how the skin's and the hair's programs decode the field's (see field_baked.glsl)."""
+        form, levels, precision = variant
+        textures = {"base_color": self._once("base_color", None, precision, lambda: self._color(avatar.base_color, precision))}
+        skin: dict[str, str] = {}
+        hair: dict[str, str] = {}
+        shells, baked = avatar.hair, avatar.baked
+        if shells is not None:
+            textures["hair_color"] = self._once("hair_color", None, precision, lambda: self._color(shells.color, precision))
+            # Half floats are filtered in full precision everywhere; 8-bit textures are not, which would move the cut edge.
+            opacity = shells.opacity[..., None] / np.float32(255)
+            textures["hair_opacity"] = self._once("hair_opacity", levels, None, lambda: self._array(opacity, "f2"))
+        if form == "baked" and baked is not None:
+            q0 = np.concatenate([baked.skin_q0, np.zeros((*baked.skin_q0.shape[:2], 1), np.float32)], axis=2)
+            textures["field_q0"], skin["FIELD_Q0"] = self._field("field_q0", None, precision, q0[None])
+            textures["field_q1"], skin["FIELD_Q1"] = self._field("field_q1", None, precision, _four(baked.skin_q1)[None])
+            if shells is not None and baked.hair_q0 is not None and baked.hair_q1 is not None:
+                textures["hair_q0"], hair["FIELD_Q0"] = self._field("hair_q0", levels, precision, baked.hair_q0)
+                textures["hair_q1"], hair["FIELD_Q1"] = self._field("hair_q1", levels, precision, _four(baked.hair_q1))
+        if form == "live" and avatar.neural_field is not None:
+            textures["field_table"] = self._once("field_table", None, None, self._table)
+        return textures, skin, hair
+
+    def _field(self, name: str, key: object, precision: Precision, values: np.ndarray) -> tuple[Any, str]:
+        """A texture array of (K, h, w, 4) values and the GLSL that turns its sample `value` into them."""
+        if precision == "half":
+            return self._once(name, key, precision, lambda: self._array(values, "f2")), "(value)"
+        scale = np.maximum(np.abs(values).max((0, 1, 2)), 1e-6)
+
+        def make() -> Any:
+            return self._array(np.rint(values / scale * BYTE_STEPS + BYTE_ZERO).astype(np.uint8), "f1")
+
+        factor, shift = scale * (255 / BYTE_STEPS), scale * (-BYTE_ZERO / BYTE_STEPS)
+        return self._once(name, key, precision, make), f"((value) * {vec4_literal(factor)} + {vec4_literal(shift)})"
+
+    def _table(self) -> Any:
+        params = self.avatar.neural_field
+        assert params is not None
+        levels, table_size, features = params.tables.shape
+        if features > MAX_FEATURES:
+            raise InputError(
+                f"the field has {features} features a grid vertex, the realtime renderer draws up to {MAX_FEATURES} live; "
+                "use the baked form"
+            )
+        channels = 4 if features == 3 else features  # three are not readable from a buffer before OpenGL 4
+        values = np.zeros((levels * table_size, channels), np.float32)
+        values[:, :features] = params.tables.reshape(levels * table_size, features)
+        return self._kept(BufferTexture(self.context, values))
+
+    # --- programs
+
+    def compile(self, variant: Variant) -> Passes:
+        """Make what a variant needs and this avatar does not hold yet."""
+        form, levels, _ = variant
+        if levels not in self._merged:
+            self._merged[levels] = merge_levels(self.avatar, levels)
+        avatar = self._merged[levels]
+        defines: dict[str, object] = {
+            "FIELD": FIELD_FORMS[form],
+            "MIN_ALPHA": MIN_ALPHA,
+            "HAIR_CUT": HAIR_CUT,
+            "BACK_FACE_SHADE": BACK_FACE_SHADE,
+        }
+        generated = {"field_network": ""}
+        textures, skin_field, hair_field = self._variant_textures(avatar, variant)
+        if form == "live" and avatar.neural_field is not None:
+            defines |= field_defines(avatar.neural_field)
+            generated["field_network"] = field_network(avatar.neural_field)
+
+        def head(detail: int, delta: bool) -> Pass:
+            count = min(len(self.deltas), MAX_DELTAS) if delta else 0
+            program = self._program(
+                "head", {**defines, **_macros(skin_field), "DETAIL": detail, "DELTAS": count}, generated, textures
+            )
+            return self._pass(
+                program,
+                [
+                    (self.dynamic_buffer, "3f 3f 3f", ("position", "normal", "shade")),
+                    (self.static_buffer, "3f 2f 1f 1f 2f", ("canonical", "uv", "alpha", "field_weight", "gloss")),
+                ],
+                self.index_buffer,
+            )
+
+        skin, detail = head(0, False), head(1, False)
+        skin_delta, detail_delta = (head(0, True), head(1, True)) if self.deltas else (skin, detail)
+        hair = None
+        if avatar.hair is not None:
+            if form == "baked" and "hair_q0" not in textures:
+                defines["FIELD"] = FIELD_FORMS["mesh"]
+            hair = self._hair_passes(avatar, variant, {**defines, **_macros(hair_field)}, generated, textures)
+        passes = Passes(skin, skin_delta, detail, detail_delta, hair, {UNITS[name]: item for name, item in textures.items()})
+        if avatar.neural_field is not None:
+            low, high = avatar.neural_field.box_min, avatar.neural_field.box_max
+            for entry in passes:
+                entry.set({"field_box_min": vector_bytes(low), "field_box_scale": vector_bytes(1 / (high - low))})
+        self.passes[variant] = passes
+        return passes
+
+    def _hair_passes(
+        self,
+        avatar: Avatar,
+        variant: Variant,
+        defines: dict[str, object],
+        generated: dict[str, str],
+        textures: dict[str, Any],
+    ) -> HairPasses:
+        shells = avatar.hair
+        assert shells is not None
+        faces = _hair_faces(avatar, variant.form)
+        groups = [faces.solid, faces.cut, *faces.outer]
+        ends = np.cumsum([0, *(3 * len(group) for group in groups)])
+        ranges = [(int(first), int(last - first)) for first, last in pairwise(ends)]
+        indices = self._kept(self.context.buffer(np.concatenate(groups).astype(np.int32).tobytes()))
+
+        def one(base_level: int, cut: int) -> Pass:
+            program = self._program("hair", {**defines, "BASE_LEVEL": base_level, "CUT": cut}, generated, textures)
+            for name in ("field_q0", "field_q1"):
+                if name in program:
+                    program[name].value = UNITS[name.replace("field", "hair")]
+            return self._pass(
+                program,
+                [
+                    (self.hair_static_buffer, "3f 3f 3f 2f", ("base", "extent", "normal", "uv")),
+                    (self.hair_shade_buffer, "3f", ("shade",)),
+                ],
+                indices,
+            )
+
+        return HairPasses(shells, one(1, 0), one(1, 1), one(0, 0), ranges[0], ranges[1], ranges[2:])
+
+    def _program(self, kind: str, defines: dict[str, object], generated: dict[str, str], textures: dict[str, Any]) -> Any:
+        sources = (assemble(f"{kind}_vertex.glsl", defines, generated), assemble(f"{kind}_fragment.glsl", defines, generated))
+        if sources not in self._programs:
+            program = self._kept(self.context.program(vertex_shader=sources[0], fragment_shader=sources[1]))
+            for name, unit in UNITS.items():
+                if name in program and name != "field_table":
+                    program[name].value = unit
+            if "field_table" in program:
+                textures["field_table"].assign(program, "field_table", UNITS["field_table"])
+            self._programs[sources] = program
+        return self._programs[sources]
+
+    def _pass(self, program: Any, buffers: list[tuple[Any, str, tuple[str, ...]]], indices: Any) -> Pass:
+        """A vertex array over interleaved buffers; attributes that the program does not use are skipped as padding."""
+        import moderngl
+
+        content = []
+        for buffer, layout, names in buffers:
+            used = [name for name in names if name in program]
+            parts = [
+                kind if name in program else f"{4 * int(kind[0])}x" for kind, name in zip(layout.split(), names, strict=True)
+            ]
+            if used:
+                content.append((buffer, " ".join(parts), *used))
+        vertex_array = self._kept(self.context.vertex_array(program, content, indices, index_element_size=4))
+        uniforms = {name: program[name] for name in program if isinstance(program[name], moderngl.Uniform)}
+        return Pass(vertex_array, uniforms)
+
+
+def _hair_faces(avatar: Avatar, form: Form) -> LevelFaces:
+    """The hair faces that a form can show. The live field may uncover any, so that none are left out."""
+    hair, baked = avatar.hair, avatar.baked
+    assert hair is not None
+    if form == "live":
+        faces = np.ascontiguousarray(hair.faces, np.int32)
+        return LevelFaces(faces[:0], faces, [faces] * (len(hair.levels) - 1))
+    return visible_faces(hair, baked.hair_q0[..., 3] if form == "baked" and baked and baked.hair_q0 is not None else None)
+
+
+def available_form(avatar: Avatar, form: Form) -> Form:
+    """The asked form where the avatar has it, else "mesh"."""
+    if form not in FORMS:
+        raise InputError(f"unknown form {form!r}; expected one of {', '.join(FORMS)}")
+    missing = (form == "live" and avatar.neural_field is None) or (form == "baked" and avatar.baked is None)
+    return "mesh" if missing else form
+
+
+def _macros(decoding: dict[str, str]) -> dict[str, object]:
+    """Defines of one argument, `value`."""
+    return {f"{name}(value)": text for name, text in decoding.items()}
+
+
+def _with_alpha(rgb: np.ndarray) -> np.ndarray:
+    """(H, W, 4): drivers hold sRGB and half-float textures in four channels; the fourth is not read."""
+    return np.concatenate([rgb, np.full((*rgb.shape[:2], 1), rgb.dtype.type(1), rgb.dtype)], axis=2)
+
+
+def _four(values: np.ndarray) -> np.ndarray:
+    """(..., 4) of (..., 3): filled up with zeros."""
+    return np.concatenate([values, np.zeros((*values.shape[:-1], 1), values.dtype)], axis=-1)
+
+
+def vector_bytes(values: Any) -> bytes:
+    """A uniform's value: numbers in their order."""
+    return np.asarray(values, np.float32).tobytes()
+
+
+def matrix_bytes(values: np.ndarray) -> bytes:
+    """A uniform's value: a matrix, column after column."""
+    return np.asarray(values, np.float32).T.tobytes()
+
+
+def _bytes(image: np.ndarray, dtype: str) -> bytes:
+    return np.ascontiguousarray(image, {"f1": np.uint8, "f2": np.float16, "f4": np.float32}[dtype]).tobytes()
+
+
+def _bilinear(texture: Any, context: Any) -> Any:
+    texture.filter = (context.LINEAR, context.LINEAR)
+    texture.repeat_x = texture.repeat_y = False
+    return texture
