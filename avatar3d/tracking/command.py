@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from avatar3d.errors import InputError, WorkError
-from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from avatar3d.motion.code import MotionCode
+    from avatar3d.motion.filter import FilterState
 
 OUTPUT_SUFFIXES = (".csv", ".jsonl")
 MAX_FACES = 8
@@ -102,7 +106,7 @@ class _Drive:
 
     def __init__(self, arguments: argparse.Namespace, calibration: object) -> None:
         self._face, self._smooth, self._calibration = arguments.face, arguments.smooth, calibration
-        self._state = None
+        self._state: FilterState | None = None
 
     def __call__(self, frame: object) -> tuple[int | None, MotionCode | None]:
         from avatar3d.motion.filter import smooth

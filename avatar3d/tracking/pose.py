@@ -80,7 +80,8 @@ class FaceMotion:
     width: int
     height: int
     focal_px: float | None = None
-    _rotation: np.ndarray | None = None
+    _rotation: np.ndarray = field(default_factory=lambda: CV_TO_WORLD.copy())
+    _posed: bool = False
     _translation: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 0.6]))
     _rest: np.ndarray | None = None
     _shape: np.ndarray = field(default_factory=lambda: np.zeros((468, 3)))
@@ -129,11 +130,12 @@ class FaceMotion:
         return local[:, :2] / local[:, 2:] * self.intrinsics[0, 0] + self.intrinsics[:2, 2]
 
     def _solve(self, model: np.ndarray, points: np.ndarray, iod_px: float) -> None:
-        if self._rotation is None:
+        if not self._posed:
+            self._posed = True
             _, turn, shift = cv2.solvePnP(model, np.ascontiguousarray(points), self.intrinsics, None, flags=cv2.SOLVEPNP_SQPNP)
             self._rotation, self._translation = cv2.Rodrigues(turn)[0], shift.ravel()
             if not self._translation[2] > 0:
-                self._rotation, self._translation = np.diag([1.0, -1.0, -1.0]), np.array([0.0, 0.0, 0.6])
+                self._rotation, self._translation = CV_TO_WORLD.copy(), np.array([0.0, 0.0, 0.6])
         focal, centre = self.intrinsics[0, 0], self.intrinsics[:2, 2]
         scale = ROBUST_PX_PER_IOD * iod_px
         for _ in range(POSE_STEPS):

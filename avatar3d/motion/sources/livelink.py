@@ -76,7 +76,7 @@ def unpack(data: bytes) -> tuple[str, float | None, np.ndarray] | None:
 
 def pack(code: MotionCode, subject: str = "avatar3d", device: str = "0" * 36, fps: int = 60) -> bytes:
     """The packet the app would send for a code; translation and confidence have no place in it."""
-    weights = np.float32(code.weights)
+    weights = code.weights.astype(np.float32)
     values = np.concatenate([weights[_FROM_UNREAL], angle_columns(code, weights.astype(np.float64))])
     frames = code.time_ns * fps / 1e9
     head = bytes([VERSION]) + _packed_string(device) + _packed_string(subject)

@@ -133,7 +133,7 @@ def _pose(model: np.ndarray, pixels: np.ndarray) -> tuple[np.ndarray, float, np.
     # The points may be mirrored; the nose says which way the face looks.
     front = front if (model[NOSE_TIP] - middle) @ front > 0 else -front
     axes = np.stack([left, up, front])
-    metres = INTEROCULAR_M / span
+    metres = float(INTEROCULAR_M / span)
     face = (model[:68] - middle) @ axes.T * metres
     picture = pixels * (1.0, -1.0)
     shape, seen = face[RIGID] - face[RIGID].mean(axis=0), picture[RIGID] - picture[RIGID].mean(axis=0)

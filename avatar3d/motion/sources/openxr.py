@@ -135,7 +135,7 @@ def parse_line(data: bytes, door: Door) -> MotionCode | None:
     if not isinstance(value, dict) or value.get("extension") not in tuple(EXTENSIONS):
         return None
     when, weights, confidence = value.get("time", 0), value.get("weights"), value.get("confidence")
-    if not _are_numbers([when]) or not _are_numbers(weights) or not (confidence is None or _are_numbers(confidence)):
+    if not _are_numbers([when]) or weights is None or not all(_are_numbers(item) for item in (weights, confidence or [])):
         return None
     return weights_code(door, value["extension"], weights, confidence, int(when), value.get("gaze"))
 
