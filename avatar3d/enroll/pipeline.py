@@ -20,7 +20,6 @@ from avatar3d.enroll.agreement import Agreement, agreement
 from avatar3d.enroll.crop import WorkPicture, between, crop
 from avatar3d.enroll.fit import FaceFit, fit_face
 from avatar3d.enroll.hair import HairResult, build_hair
-from avatar3d.enroll.landmarks import fitting_head
 from avatar3d.enroll.light import SHADING_POWER
 from avatar3d.enroll.segment import WORK_IOD_PX, segment
 from avatar3d.enroll.skin import SkinResult, build_skin, view_skin
@@ -29,6 +28,7 @@ from avatar3d.face import FaceTracker
 from avatar3d.field.bake import bake
 from avatar3d.generator import load_generator
 from avatar3d.generator.protocol import Generator, PhotoEvidence
+from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import HeadModel
 from avatar3d.photo import load_photo
 from avatar3d.progress import ProgressCallback, silent

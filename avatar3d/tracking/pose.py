@@ -8,8 +8,8 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
-from avatar3d.enroll.landmarks import fitting_head
 from avatar3d.face.landmarks import LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS, FaceLandmarks
+from avatar3d.head.landmarks import fitting_head
 from avatar3d.motion.code import ARKIT_INDEX, LOOK_INDICES, LOOK_MAX_RAD, NECK_M, MotionCode, look_angles
 from avatar3d.motion.rotation import matrix_quaternion
 
