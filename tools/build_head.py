@@ -65,7 +65,6 @@ LID_LIFT = 0.17
 # lip that shows gums. Both are let down in the middle, fading SMILE_REACH_M to the sides and SMILE_FADE_M up and down.
 SMILE_UPPER_LIP_M, SMILE_LOWER_LIP_M = 0.0024, 0.0053
 SMILE_REACH_M, SMILE_FADE_M = 0.026, 0.022
-UPPER_UP_GAIN = 1.2  # MakeHuman's upper lip rises by 4.8 mm
 # MakeHuman's lips stand 0.7 mm apart; this much of jawOpen closes them in the template.
 NEUTRAL_JAW = -0.028
 IRIS_RADIUS_M = 0.0059  # adult visible iris diameter is 11.7 mm
@@ -861,7 +860,7 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
 
 
 def correct_smiles(expressions: np.ndarray, template: np.ndarray, lip_line_y: float) -> None:
-    """Let the middle of both lips down in mouthSmile and raise the upper lip more in mouthUpperUp, in place.
+    """Let the middle of both lips down in mouthSmile, in place.
 
     expressions (52,N,3) and template (N,3) over MakeHuman's vertices; lip_line_y: height of the closed lips' line, metres.
     """
@@ -876,7 +875,6 @@ def correct_smiles(expressions: np.ndarray, template: np.ndarray, lip_line_y: fl
     for side, sign in (("Left", 1.0), ("Right", -1.0)):
         smile = expressions[ARKIT_NAMES.index(f"mouthSmile{side}")]
         smile[:, 1] -= let_down * smoothstep(-0.012, 0.012, sign * x)
-        expressions[ARKIT_NAMES.index(f"mouthUpperUp{side}")] *= UPPER_UP_GAIN
 
 
 SEAT_HALF_WIDTH_M, SEAT_UP_M, SEAT_DOWN_M = 0.030, 0.012, 0.014  # the inner side of the lips, about the lip line
