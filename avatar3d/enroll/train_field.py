@@ -51,12 +51,13 @@ DIRECTION_SETS, DIRECTIONS = 4, 6  # each teacher point is seen from one set of 
 # first only for views as flat as the photo's; by less than the third, it lies behind the rim.
 UNSEEN_COSINE, SEEN_COSINE, BEHIND_COSINE = 0.3, 0.75, -0.3
 MIN_COVERAGE = 0.05  # hair's opacity is corrected, not created: new shreds would float when the head turns
-BARE_POINT_SHARE = 0.1  # how often a point without hair is a teacher's point, against one in full hair
+BARE_POINT_SHARE = 0.3  # how often a point without hair is a teacher's point, against one in full hair
 TEACHER_SHARE_OF_BOUND = 0.8  # targets stay where the soft bound is far from flat
 BATCH_SKIN_PIXELS, BATCH_HAIR_PIXELS, BATCH_POINTS = 1024, 1024, 512
 RANDOM_DIRECTIONS = 997
 TABLE_RATE, MLP_RATE = 1e-2, 5e-3  # Adam's step sizes (Müller et al. 2022, section 4, for the tables)
 ADAM_BETAS, ADAM_EPSILON = (0.9, 0.99), 1e-15
+WARM_UP_STEPS, PACE_STEPS = 3, 40  # the pace is measured between the two, to plan for the time budget
 FINAL_RATE_SHARE = 0.03  # the step sizes fall to this share along a half cosine
 MAX_ENCODING_SLOPE = 4.0  # of sRGB over linear light: blacks would outvote everything
 
@@ -85,7 +86,7 @@ class TrainOptions:
     """Of the two colour weights, on skin: its texture holds what the photo shows already."""
     generator_weight: float = 0.25
     """Colour of the generator's views, times their confidence: carried from the one photo, they add little."""
-    any_view_share: float = 0.5
+    any_view_share: float = 0.75
     """Share of picture batches whose colours and opacities are taught for random views: one photo has no view term to tell."""
     teacher_weight: float = 1.0
     """Residual against the reflectance model, both less their mean over views."""
@@ -101,8 +102,8 @@ class TrainOptions:
     """The same where other hair lies in front, where hair faces away, and on the opaque level, which could be torn open."""
     table_decay: float = 1.0
     """Decoupled weight decay of the hash tables: entries that no evidence holds fade instead of adding noise elsewhere."""
-    expressions_share: float = 0.5
-    """Share of teacher batches at a random expression, so that untrained motion changes nothing."""
+    any_expression_share: float = 0.5
+    """Share of picture batches at the neutral or a random expression: what one photo shows is not the expression's doing."""
 
 
 @dataclass(frozen=True)
@@ -517,7 +518,8 @@ class _Trainer:
         if self.rng.random() < options.any_view_share:
             belief = pixels["seen"][slots.max(1).values]
             d = self.directions[torch.from_numpy(self.rng.integers(0, RANDOM_DIRECTIONS, len(index)))]
-        residual, change = self.field.head(features, d, self.photo_motion)
+        motion = self._random_motion() if self.rng.random() < options.any_expression_share else self.photo_motion
+        residual, change = self.field.head(features, d, motion)
         residual = pixels["color"][index] + pixels["weight"][index][:, None] * residual
         color = torch.zeros(*slots.shape, 3).masked_scatter(used[..., None].expand(*slots.shape, 3), residual.clamp(min=0))
         changes = torch.zeros(slots.shape).masked_scatter(used, change)
@@ -568,8 +570,9 @@ class _Trainer:
         return residual.reshape(-1, DIRECTIONS, 3), change.reshape(-1, DIRECTIONS)
 
     def _random_motion(self) -> torch.Tensor:
+        """Projected motion (1, M): as often the neutral expression as a random one."""
         weights = np.zeros(52, np.float32)
-        if self.rng.random() < self.options.expressions_share:
+        if self.rng.random() < 0.5:
             weights = (self.rng.random(52) * (self.rng.random(52) < 0.25)).astype(np.float32)
         return torch.from_numpy(weights)[None] @ self.field.motion_projection
 
@@ -581,22 +584,27 @@ class _Trainer:
             (self.field.mlp_parameters(), MLP_RATE, 0.0),
         ]
         optimizer = Adam(groups, ADAM_BETAS, ADAM_EPSILON)
-        started, losses = time.perf_counter(), []
+        started, losses, planned = time.perf_counter(), [], options.iterations
+        warm = started
         for iteration in range(options.iterations):
-            elapsed = time.perf_counter() - started
-            done = max(iteration / options.iterations, elapsed / options.seconds_budget)
-            if done >= 1:
+            now = time.perf_counter()
+            if iteration == WARM_UP_STEPS:
+                warm = now  # the steps before it compile kernels
+            if iteration == PACE_STEPS:
+                pace = (now - warm) / (PACE_STEPS - WARM_UP_STEPS)
+                planned = min(planned, iteration + max(int((options.seconds_budget - (now - started)) / pace), 0))
+            if iteration >= planned or now - started > options.seconds_budget:
                 break
-            # Steps of a run inside its budget depend on the iteration alone, so that they repeat exactly.
-            share = iteration / options.iterations
-            factor = FINAL_RATE_SHARE + (1 - FINAL_RATE_SHARE) * 0.5 * (1 + np.cos(np.pi * share))
+            # A run that fits its budget depends on the iteration alone, so that it repeats exactly; one that does not is
+            # shortened early, so that its step sizes still fall to the end.
+            factor = FINAL_RATE_SHARE + (1 - FINAL_RATE_SHARE) * 0.5 * (1 + np.cos(np.pi * iteration / planned))
             optimizer.zero_grad()
             loss = self.loss()
             loss.backward()
             optimizer.step(factor)
             losses.append(float(loss.detach()))
             if iteration % 20 == 0:
-                progress(done, "training the field")
+                progress(iteration / planned, "training the field")
         window = max(len(losses) // 20, 1)
         seconds = time.perf_counter() - started
         return len(losses), seconds, float(np.mean(losses[:window])), float(np.mean(losses[-window:]))

@@ -16,8 +16,8 @@ from avatar3d.field.shells import sample_bilinear, uv_raster
 
 SKIN_SIZE = (384, 384)  # texels; the field's finest cell is 2.6 mm, a texel on the face about 1 mm
 HAIR_SIZE = (144, 256)  # a level's texture; quarter of the hair colour's resolution
-SKIN_DIRECTIONS = 16
-HAIR_DIRECTIONS = 12  # the hair has one texture a level
+SKIN_DIRECTIONS = 12
+HAIR_DIRECTIONS = 8  # the hair has one texture a level
 MEASURED_SAMPLES = 8192
 CAP_DB = 99.0  # stands for "no difference"
 _CHUNK = 4096  # texels evaluated at a time: the buffers stay in the cache
