@@ -8,15 +8,27 @@ in vec3 surface_view;
 in vec3 surface_canonical;
 #endif
 
+uniform float level_layer;
+#if FOLDED
+uniform sampler2DArray hair_folded;
+#else
 uniform sampler2D hair_color;
 uniform sampler2DArray hair_opacity;
-uniform float level_layer;
 uniform float level_occlusion;
+#endif
 #include "field.glsl"
 
 out vec4 premultiplied;
 
 void main() {
+#if FOLDED
+    // Square roots spread eight bits over dark colours as the eye does, and cost less to undo than sRGB.
+    vec4 texel = texture(hair_folded, vec3(surface_uv, level_layer));
+    vec3 albedo = texel.rgb * texel.rgb;
+    vec4 change = vec4(0.0);
+    float alpha = texel.a;
+#else
+    vec3 albedo = COLOR(texture(hair_color, surface_uv).rgb) * level_occlusion;
     float alpha = texture(hair_opacity, vec3(surface_uv, level_layer)).r;
 #if FIELD == FIELD_LIVE
     vec4 change = field(surface_canonical, normalize(surface_view));
@@ -26,6 +38,7 @@ void main() {
     vec4 change = vec4(0.0);
 #endif
     alpha = clamp(alpha + change.a, 0.0, 1.0);
+#endif
 #if BASE_LEVEL
 #if CUT
     if (alpha < HAIR_CUT) discard;
@@ -35,6 +48,6 @@ void main() {
 #else
     float side = 1.0;
 #endif
-    vec3 color = texture(hair_color, surface_uv).rgb * (level_occlusion * side) * surface_shade + change.rgb;
+    vec3 color = albedo * side * surface_shade + change.rgb;
     premultiplied = vec4(max(color, vec3(0.0)) * alpha, alpha);
 }

