@@ -22,6 +22,7 @@ from avatar3d.enroll.fit import FaceFit, fit_face
 from avatar3d.enroll.hair import HairResult, build_hair
 from avatar3d.enroll.light import SHADING_POWER
 from avatar3d.enroll.segment import WORK_IOD_PX, segment
+from avatar3d.enroll.settle import settle_texture
 from avatar3d.enroll.skin import SkinResult, build_skin, view_skin
 from avatar3d.enroll.train_field import TrainOptions, TrainReport, train
 from avatar3d.face import FaceTracker
@@ -211,6 +212,7 @@ def _train(
         progress=lambda share, label: progress(0.5 + 0.42 * share, label),
     )
     avatar = replace(avatar, neural_field=params)
+    avatar = replace(avatar, base_color=settle_texture(avatar, evidence.motion, evidence.camera))
     progress(0.93, "baking the field")
     return replace(avatar, baked=bake(avatar)), report
 
