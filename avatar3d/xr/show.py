@@ -340,9 +340,7 @@ def _thinned(values: list[float], count: int) -> list[float]:
     return [values[int(index)] for index in np.linspace(0, len(values) - 1, count)]
 
 
-def _keep_views(
-    folder: Path, seen: list[tuple[Camera, Any]], motion: MotionCode, config: GovernorConfig, rung: str
-) -> None:
+def _keep_views(folder: Path, seen: list[tuple[Camera, Any]], motion: MotionCode, config: GovernorConfig, rung: str) -> None:
     """Write what each eye was given as PNG, and views.json with the cameras (avatar frame), motion and rung of it."""
     folder.mkdir(parents=True, exist_ok=True)
     for camera, framebuffer in seen:

@@ -1,0 +1,250 @@
+"""The loop of the headset against a runtime that is played: rungs by cause, lateness, latencies, recentering, an outage."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from avatar3d.errors import InputError, WorkError
+from avatar3d.motion.code import MotionCode
+from avatar3d.render.realtime import create_context
+from avatar3d.runtime.governor import read_config
+from avatar3d.runtime.pipeline import Pipeline
+from avatar3d.xr import show as show_module
+from avatar3d.xr.graphics import Graphics
+from avatar3d.xr.openxr import RuntimeGone
+from avatar3d.xr.session import FrameTiming
+from avatar3d.xr.show import Show, ShowOptions
+from avatar3d.xr.views import EyeView
+from tests.make_avatar import synthetic_avatar
+
+PERIOD_NS = 1_000_000_000  # a second a frame: whatever this machine does, drawing fits
+ANGLES = (-0.7, 0.7, 0.7, -0.7)
+
+
+class PlayedSession:
+    """What HeadsetSession does, with a display whose clock jumps by `steps` periods a frame (1, then 1 for ever)."""
+
+    width, height, eyes, hz = 48, 40, 2, 1.0
+    runtime, system, uses_arrays, gives_depth = "played", "none", True, False
+
+    def __init__(self, context, steps=(), gone_after=None, recenter_at=None, hot_from=None, position=(0.0, 0.0, 0.0)):
+        self.graphics = Graphics("played", context, "none", lambda: None, lambda name: None)
+        self.graphics.close = lambda: None
+        self.running, self.ended = True, False
+        self.shown: list[list | None] = []
+        self.calls: list[str] = []
+        self._steps, self._gone_after, self._recenter_at, self._hot_from = list(steps), gone_after, recenter_at, hot_from
+        self._position = position
+        self._display_ns = time.monotonic_ns() + PERIOD_NS
+        depth = context.depth_renderbuffer((48, 40))
+        self._targets = [context.framebuffer([context.texture((48, 40), 4)], depth) for _ in range(2)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def poll(self):
+        if self._gone_after is not None and len(self.shown) >= self._gone_after:
+            raise RuntimeGone("the runtime ended")
+
+    def take_recentered(self):
+        return len(self.shown) == self._recenter_at
+
+    def too_hot(self):
+        return self._hot_from is not None and len(self.shown) >= self._hot_from
+
+    def wait_frame(self):
+        self._display_ns += PERIOD_NS * (self._steps.pop(0) if self._steps else 1)
+        return FrameTiming(self._display_ns, self._display_ns, PERIOD_NS, len(self.shown) > 0)
+
+    def begin_frame(self):
+        self.calls = ["begin"]
+
+    def acquire(self):
+        self.calls.append("acquire")
+        return self._targets
+
+    def clear_around(self, framebuffers, cameras, background):
+        self.calls.append("clear")
+        for framebuffer in framebuffers:
+            framebuffer.clear(*background)
+
+    def locate(self, timing):
+        self.calls.append("locate")
+        x, y, z = self._position
+        return [EyeView((0, 0, 0, 1), (x + side * 0.0315, y, z), ANGLES) for side in (-1, 1)]
+
+    def release(self):
+        self.calls.append("release")
+
+    def end_frame(self, timing, cameras):
+        self.calls.append("end")
+        self.shown.append(cameras)
+
+    def request_exit(self):
+        self.ended = True
+
+
+@pytest.fixture(scope="module")
+def context():
+    context = create_context()
+    yield context
+    context.release()
+
+
+@pytest.fixture
+def play(monkeypatch, context):
+    """play(sessions, frames, source) → (result, the Show)."""
+    monkeypatch.setattr(show_module, "SENSOR_EVERY_S", 0.0)
+    monkeypatch.setattr(show_module, "RECONNECT_EVERY_S", 0.01)
+
+    def run(sessions, frames=12, source=None, **options):
+        waiting = list(sessions)
+        monkeypatch.setattr(show_module, "HeadsetSession", lambda *_: waiting.pop(0) if waiting else _no_runtime())
+        pipeline = Pipeline(source)
+        shown = Show(synthetic_avatar(), pipeline, read_config(), ShowOptions(frames=frames, **options))
+        try:
+            return shown.run(), shown
+        finally:
+            pipeline.close()
+
+    return run
+
+
+def _no_runtime():
+    raise WorkError("no runtime")
+
+
+def test_the_eyes_are_located_last_and_every_frame_is_ended(play, context):
+    session = PlayedSession(context)
+    result, _ = play([session])
+    assert session.calls == ["begin", "acquire", "locate", "clear", "release", "end"]
+    # The first frame of a session is not to be rendered: it is ended with nothing in it.
+    assert len(session.shown) == 12 and session.shown[0] is None
+    assert (result["frames"], result["rendered"], result["late"], result["reconnects"]) == (12, 11, 0, 0)
+    assert result["hz"] == 1.0 and result["runtime"] == "played"
+    assert sum(result["rungs"].values()) == 11
+    left, right = session.shown[-1]
+    assert np.linalg.norm(left.center - right.center) == pytest.approx(0.063)
+
+
+def test_a_hot_sensor_leads_to_reduced_within_two_frames(play, context, monkeypatch):
+    hot = SimpleNamespace(
+        sensors_temperatures=lambda: {"skin": [SimpleNamespace(label="front", current=46.0)]},
+        Process=lambda: None,
+    )
+    monkeypatch.setitem(sys.modules, "psutil", hot)
+    result, _ = play([PlayedSession(context)])
+    assert result["rungs"]["live"] + result["rungs"]["baked"] <= 2
+    assert result["rungs"]["reduced"] >= 9
+    assert result["rung_changes"] == {"hot": 1}
+    assert result["temperature_c"] == 46.0
+
+
+def test_the_runtimes_own_notice_does_the_same(play, context):
+    result, _ = play([PlayedSession(context, hot_from=5)])
+    assert [(entry["target"], entry["cause"]) for entry in result["trace"]] == [("reduced", "hot")]
+    assert result["rungs"]["reduced"] >= 5
+
+
+def test_two_late_frames_lead_to_the_last_rung(play, context):
+    result, _ = play([PlayedSession(context, steps=[1, 1, 1, 2, 3, 1, 1])])
+    assert result["late"] == 2
+    assert result["trace"][0]["cause"] == "late" and result["trace"][0]["target"] == "blendshape"
+    assert result["rungs"]["blendshape"] == 7
+
+
+class _Stalled:
+    """A source that spoke once, a second ago."""
+
+    live, ended = True, False
+
+    def __init__(self):
+        self._given = False
+
+    def read(self, timeout_s=1.0):
+        if self._given:
+            time.sleep(min(timeout_s, 0.02))
+            return None
+        self._given = True
+        return MotionCode(time_ns=time.monotonic_ns() - 1_000_000_000)
+
+    def close(self):
+        pass
+
+
+def test_a_stalled_source_changes_no_rung_and_both_latencies_are_told(play, context):
+    result, shown = play([PlayedSession(context)], frames=40, source=_Stalled())
+    assert shown._governor.silent
+    assert result["rung_changes"] == {}
+    assert result["expression_latency_ms_p95"] - result["head_latency_ms_p95"] > 900
+
+
+def test_a_pinned_rung_stays_whatever_happens(play, context):
+    result, _ = play([PlayedSession(context, steps=[1, 3, 3, 3], hot_from=0)], rung="baked")
+    assert result["rungs"]["baked"] == result["rendered"] == 11
+    with pytest.raises(InputError, match="unknown rung"):
+        ShowOptions(rung="best")
+
+
+def test_recentering_brings_the_head_before_the_viewer_again(play, context):
+    session = PlayedSession(context, recenter_at=6)
+    session._position = (0.0, 1.6, 0.0)
+    original = session.end_frame
+
+    def walk(timing, cameras):
+        original(timing, cameras)
+        if len(session.shown) == 4:
+            session._position = (1.0, 1.6, 0.0)
+
+    session.end_frame = walk
+    play([session])
+    before, walked, after = (session.shown[index][0] for index in (3, 5, 8))
+    # The avatar's frame: after recentering the viewer is where it was at first.
+    assert walked is None or abs(walked.center[0] - before.center[0]) > 0.9
+    np.testing.assert_allclose(after.center, before.center, atol=1e-6)
+
+
+def test_a_session_that_is_lost_is_opened_again_and_goes_on(play, context):
+    first, second = PlayedSession(context, gone_after=5), PlayedSession(context)
+    result, _ = play([first, second], frames=12)
+    assert result["reconnects"] == 1 and result["frames"] == 12
+    assert len(first.shown) == 5 and len(second.shown) == 7
+
+
+def test_a_session_that_is_lost_for_good_ends_in_a_sentence(play, context):
+    with pytest.raises(WorkError, match=r"did not come back within 0.2 s"):
+        play([PlayedSession(context, gone_after=5)], reconnect_s=0.2)
+
+
+def test_a_head_in_the_viewers_face_is_not_seen(play, context):
+    """The viewer walks into the head: what is drawn fades to the background."""
+    session = PlayedSession(context)
+    original = session.end_frame
+
+    def walk(timing, cameras):
+        original(timing, cameras)
+        if len(session.shown) == 3:
+            session._position = (0.0, 0.0, -0.75)
+
+    session.end_frame = walk
+    pictures = []
+
+    def look():
+        pictures.append(max(int(np.frombuffer(target.read(), np.uint8).max()) for target in session._targets))
+
+    session.release = look
+    play([session], frames=6, distance_m=0.8)
+    assert pictures[0] > 50 and pictures[-1] == 0
+
+
+def test_the_kept_views_are_the_last_pictures(play, context, tmp_path):
+    play([PlayedSession(context)], keep_views=tmp_path)
+    assert {entry.name for entry in tmp_path.iterdir()} == {"left.png", "right.png", "views.json"}
