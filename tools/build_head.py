@@ -700,6 +700,8 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     eyes = {side: (centre - origin, radius) for side, (centre, radius) in eyes.items()}
 
     tongue = np.unique(tongue_quads)
+    reach = template[tongue, 2]
+    expressions[ARKIT_NAMES.index("tongueOut"), tongue, 1] += TONGUE_OUT_LIFT_M * (reach - reach.min()) / np.ptp(reach)
     template[tongue] = seated_tongue(template[tongue])
 
     # The unfolding sees MakeHuman's own lids, so that a change of LID_LIFT leaves textures and topology as they are.
@@ -892,6 +894,7 @@ def mouth_seat(skin: Skin, template: np.ndarray, strip: np.ndarray) -> np.ndarra
 
 # MakeHuman's tongue reaches through the lower incisors: its tip is drawn back and its body let down, metres.
 TONGUE_BACK_M, TONGUE_DOWN_M = 0.003, 0.004
+TONGUE_OUT_LIFT_M = 0.007  # at the tip in tongueOut, so that it passes over the lower lip of an open mouth
 
 
 def seated_tongue(points: np.ndarray) -> np.ndarray:
