@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from avatar3d.errors import InputError
-from avatar3d.render.frame import FORMS, Form
+from avatar3d.render.frame import Form, Precision, RenderOptions
 from avatar3d.resources import config_path
 
 RUNGS = ("live", "baked", "reduced", "blendshape")
@@ -22,19 +22,21 @@ MIN_SCALE = 0.25  # a picture coarser than a quarter is of no use to an eye
 
 @dataclass(frozen=True)
 class RungSettings:
-    """What a rung draws: the field's form, hair levels (None for all) and drawn pixels along each axis as a share."""
+    """What a rung draws (see RenderOptions), and drawn pixels along each axis as a share of what the headset asks for."""
 
     form: Form
     hair_levels: int | None
+    precision: Precision
     scale: float
 
     def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise InputError(f"a rung's form is {self.form!r}; expected one of {', '.join(FORMS)}")
-        if self.hair_levels is not None and not (isinstance(self.hair_levels, int) and self.hair_levels >= 1):
-            raise InputError(f"a rung's hair_levels is {self.hair_levels!r}; expected a whole number from 1, or null for all")
+        self.options()
         if not MIN_SCALE <= self.scale <= 1:
             raise InputError(f"a rung's scale is {self.scale}; expected {MIN_SCALE} to 1")
+
+    def options(self) -> RenderOptions:
+        """What the renderer is told."""
+        return RenderOptions(form=self.form, hair_levels=self.hair_levels, precision=self.precision)
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,9 @@ def _checked(values: dict[str, Any], source: Path) -> GovernorConfig:
     try:
         settings = {name: RungSettings(**rung) for name, rung in rungs.items()}
     except TypeError as error:
-        raise InputError(f"{source}: a rung needs form, hair_levels and scale, with a number as scale") from error
+        raise InputError(
+            f"{source}: a rung needs form, hair_levels, precision and scale, the second and last numbers"
+        ) from error
     return GovernorConfig(**{**values, "sensors": tuple(map(str, values["sensors"])), "rungs": settings})
 
 

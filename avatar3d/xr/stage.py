@@ -12,7 +12,6 @@ import numpy as np
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.frame import RenderOptions
 from avatar3d.render.realtime import RealtimeRenderer, available_form
 from avatar3d.render.scene import Scene
 from avatar3d.runtime.governor import RUNGS, GovernorConfig
@@ -51,8 +50,8 @@ class Stage:
         self._renderer = RealtimeRenderer(graphics.context)
         self._veil = Veil(graphics.context)
         self.available = tuple(available_form(avatar, config.rungs[name].form) == config.rungs[name].form for name in RUNGS)
-        forms = {config.rungs[name].form for name, there in zip(RUNGS, self.available, strict=True) if there}
-        self._renderer.load(avatar, sorted(forms))
+        self._options = [config.rungs[name].options() for name in RUNGS]
+        self._renderer.load(avatar, [options for options, there in zip(self._options, self.available, strict=True) if there])
 
     @property
     def gl_renderer(self) -> str:
@@ -82,10 +81,8 @@ class Stage:
         """Draw a prepared scene into the lower left of framebuffers; returns the presence, 1 unless the head is too near."""
         if not cameras:
             return 1.0
-        settings = self._config.rungs[RUNGS[rung]]
         areas = [(0, 0, camera.width, camera.height) for camera in cameras]
-        options = RenderOptions(form=settings.form, hair_levels=settings.hair_levels)
-        self._renderer.draw(scene, cameras, framebuffers, options, self.background, areas)
+        self._renderer.draw(scene, cameras, framebuffers, self._options[rung], self.background, areas)
         near = presence(nearest_m(scene.vertices, cameras))
         if near < 1:
             for framebuffer, area in zip(framebuffers, areas, strict=True):
