@@ -10,7 +10,7 @@ from avatar3d.avatar import HairShells
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.hair_grid import MAX_COLATITUDE_RAD, enlarge, ray_angles, ray_directions, sample
-from avatar3d.enroll.hair_shape import COLUMNS, ROWS, HairShape, build_shape
+from avatar3d.enroll.hair_shape import COLUMNS, ROWS, HairShape, build_shape, look_up
 from avatar3d.enroll.hair_texture import LEVELS, OCCLUSION, HairTexture, build_texture
 from avatar3d.enroll.segment import Segmentation
 from avatar3d.head.model import SKIN, HeadModel
@@ -20,9 +20,11 @@ MESH_ROWS, MESH_COLUMNS = 56, 96  # 7 mm a cell: the outline's polygon stays wit
 # Depth of the strand layers over the thickness, and its bounds: in the upper one the levels lie a pixel apart at arm's length,
 # so that at the outline they melt into one soft edge.
 SHELL_SHARE, MIN_SHELL_M, MAX_SHELL_M = 0.35, 0.0012, 0.0032
+SURFACE_LEVEL = 0.66  # the level at which the layers together hide half of what is behind them: the outline one sees
 MESH_MARGIN_M = 0.009  # faces this far beyond the hairline are kept for its ragged strands
 SCALP_BEHIND_M, SCALP_FEATHER_M = 0.003, 0.009  # hair colours the skin from this far behind the hairline, over this width
 TUCK_CLEARANCE_M = 0.001  # skin under hair lies this far below the opaque base
+PRESSED_EAR_SHARE = 0.45  # of how far a covered ear stands off the head is kept
 TUCK_REACH_M = 0.04  # skin further out than this over the scalp is not under the hair (the nose, the shoulders)
 
 
@@ -58,7 +60,7 @@ def build_hair(
     mesh = _Mesh.over(shape, depth)
     texture = build_texture(work, seg, shape, mesh.cell_normals(), light, shading_power)
     shells = mesh.shells(texture)
-    mask, tuck = _under_hair(fit.neutral_vertices, head, shape, depth, texture)
+    mask, tuck = _under_hair(fit.neutral_vertices, head, shape, depth, texture, work)
     return HairResult(shells, mask, texture.scalp_srgb.astype(np.float32), tuck, shape.error_m * 1e3, shape.error_px, shape.iou,
                       list(seg.notes))  # fmt: skip
 
@@ -81,7 +83,7 @@ class _Mesh:
         radius, layer = sample(shape.radius, theta, colatitude), sample(depth, theta, colatitude)
         radius[0], layer[0] = radius[1].mean(), layer[1].mean()
         rays = ray_directions(theta, colatitude)
-        base = shape.centre + rays * (radius - layer)[..., None]
+        base = shape.centre + rays * (radius - SURFACE_LEVEL * layer)[..., None]
         u[0] = (np.arange(columns + 1) + 0.5) / columns  # each triangle of the pole's fan looks at its own middle
         u[0] = np.minimum(u[0], 1.0)
         index = np.arange(base[..., 0].size).reshape(rows + 1, columns + 1)
@@ -125,7 +127,7 @@ class _Mesh:
 
 
 def _under_hair(
-    vertices: np.ndarray, head: HeadModel, shape: HairShape, depth: np.ndarray, texture: HairTexture
+    vertices: np.ndarray, head: HeadModel, shape: HairShape, depth: np.ndarray, texture: HairTexture, work: WorkPicture
 ) -> tuple[np.ndarray, np.ndarray]:
     """(share of hair colour (V,), offsets (V, 3) that bring scalp and ears under the hair's base)."""
     offset = vertices - shape.centre
@@ -133,18 +135,29 @@ def _under_hair(
     theta, colatitude = ray_angles(offset)
     inside = sample(texture.inside_m, theta, colatitude)
     scalp = sample(shape.scalp, theta, colatitude)
-    base = scalp + sample(shape.thickness - depth, theta, colatitude)
+    base = scalp + sample(shape.thickness - SURFACE_LEVEL * depth, theta, colatitude)
     ears = head.regions["ears"]
     # The ray map ends at the neck, and holds nothing for the shoulders or what lies inside the head.
     near = (head.vertex_part == SKIN) & (distance < scalp + TUCK_REACH_M) & (distance > 0.8 * scalp)
     near &= colatitude < MAX_COLATITUDE_RAD - 0.05
     mask = np.where(near, np.clip((inside - SCALP_BEHIND_M) / SCALP_FEATHER_M, 0, 1), 0).astype(np.float32)
+    # Hair may stand well off the skin that the photo shows beside it.
+    normals = smooth_normals(vertices.astype(np.float32), head.faces, head.weld)
+    toward = work.camera.center - vertices
+    facing = (normals * toward).sum(1) / np.linalg.norm(toward, axis=1)
+    shown = look_up(shape.bare, work.camera.project(vertices)[0]) * np.clip((facing - 0.05) / 0.2, 0, 1)
+    mask *= (1 - np.clip(1.5 * shown, 0, 1)).astype(np.float32)
     if not shape.covered:
         mask *= np.clip(1 - (distance - scalp - 0.002) / 0.002, 0, 1)  # a free ear keeps its colour,
         mask *= (ears < 0.5) | (inside > 0.008)  # and so does its root
     covered = np.clip((inside - np.where(ears > 0.3, 0.0, 0.002)) / 0.006, 0, 1)
     limit = base - TUCK_CLEARANCE_M
-    if not shape.covered:
+    if shape.covered:
+        # Ears under hair are pressed to the head, lobes and all: standing off they would poke out under its edge.
+        pressed = scalp + PRESSED_EAR_SHARE * (distance - scalp)
+        limit = np.minimum(limit, np.where(ears > 0.3, np.maximum(pressed, scalp - 0.003), np.inf))
+        covered = np.maximum(covered, np.clip(ears * 1.5 - 0.3, 0, 1) * (distance > scalp))
+    else:
         covered = covered * np.clip(1 - 2 * ears, 0, 1)  # a free ear keeps its shape
     pull = np.where(near & (distance > limit), covered * (limit - distance), 0.0)
     tuck = offset / np.maximum(distance, 1e-6)[:, None] * pull[:, None]

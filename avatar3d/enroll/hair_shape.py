@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 from scipy.ndimage import map_coordinates, maximum_filter1d, minimum_filter1d
 from scipy.spatial import cKDTree
@@ -33,6 +34,8 @@ SCALP_NEIGHBOURS, SCALP_SPREAD_RAD = 8, 0.03
 NAPE_BELOW_EAR_M = 0.014
 PINNA_M = 0.004  # what stands off the scalp by this much beside it is the ear itself
 EAR_HOLLOW_SHARE, EAR_HOLLOW_RAD = 0.35, 0.035  # from the ear's back on it is hollow; half a ray map's cell about its points
+BARE_GAP_PX = 7  # skin this far from any hair is bare, work pixels
+BARE_FACING = 0.10  # cosine to the camera from which on the photo is believed about bare skin
 CROPPED_SPREAD = 1.7  # cropped hair is nowhere thicker than this times its median at the outline
 
 
@@ -41,7 +44,7 @@ class HairShape:
     """Maps of (ROWS, COLUMNS) about `centre` (3,), head frame, metres.
 
     scalp: radius of the bare head. thickness: of the hair over it, tapering to RIM_THICKNESS_M at its rim. coverage: in
-    [0, 1], where hair is. facing: cosine toward the photo's camera. covered: True where hair hides the ears.
+    [0, 1], where hair is. facing: cosine toward the photo's camera. bare: (H, W) of the work picture, see bare_skin. covered: True where hair hides the ears.
     error_px, error_m: mean distance of the projected outline from the hair mask's; iou: of the two outlines' areas.
     """
 
@@ -50,6 +53,7 @@ class HairShape:
     thickness: np.ndarray
     coverage: np.ndarray
     facing: np.ndarray
+    bare: np.ndarray
     covered: bool
     error_px: float
     error_m: float
@@ -124,6 +128,7 @@ class _Solver:
         near = 0 if abs(self.yaw) < TURNED_DEG else int(np.sign(self.yaw))  # the far side is seen edge-on: it copies this one
         self.covered = (hidden[near] if near else max(hidden.values())) > EARS_COVERED
         self.over_ear = self._over_ear()
+        self.bare = bare_skin(seg, float(self._pixels(self.ears)[:, 1].min()))
         self.outline = self._outline(SPUR_BINS if self.covered else CROPPED_SPUR_BINS)
         self.side_low = {side: self._lowest(near or side) for side in (-1, 1)}
 
@@ -235,7 +240,7 @@ class _Solver:
         mean_px = float(error.mean()) if error.size else 0.0
         iou = float(both.min(0).sum() / both.max(0).sum()) if error.size else 0.0
         return HairShape(
-            self.centre, self.scalp, tapered, np.clip(region, 0, 1), self.facing, self.covered, mean_px,
+            self.centre, self.scalp, tapered, np.clip(region, 0, 1), self.facing, self.bare, self.covered, mean_px,
             mean_px * depth / float(self.camera.intrinsics[0, 0]), iou,
         )  # fmt: skip
 
@@ -249,7 +254,8 @@ class _Solver:
         full = self.centre + self.rays * full_radius[..., None]
         prior = self._prior_region(full[..., 1], full[..., 2])
         unseen = np.where(other > observed, other * other_seen + (1 - other) * prior, prior)
-        return observed * seen + (1 - observed) * unseen
+        bare = look_up(self.bare, self._pixels(self.centre + self.rays * radius[..., None])) * (self.facing > BARE_FACING)
+        return (observed * seen + (1 - observed) * unseen) * (1 - bare)
 
     def _reach(self, radius: np.ndarray, region: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(outer radius px of the model's hair by outline bin, which bins can be compared)."""
@@ -286,6 +292,14 @@ class _Solver:
         wide = np.clip((blur(region, 6.5) - 0.42) / 0.55, 0, 1) ** 0.8
         taper = steep * (1 - front) + np.minimum(steep, wide) * front
         return blur(RIM_THICKNESS_M + np.clip(thickness - RIM_THICKNESS_M, 0, None) * taper, 0.5).astype(np.float64)
+
+
+def bare_skin(seg: Segmentation, ear_top_px: float) -> np.ndarray:
+    """(H, W) f32 in [0, 1]: skin with no hair about it; below the ears' top only in the face, as hair passes behind ears."""
+    hairy = cv2.dilate(np.maximum(seg.hair_alpha, seg.hair_mask).astype(np.float32), np.ones((BARE_GAP_PX, BARE_GAP_PX), np.uint8))
+    above = np.arange(hairy.shape[0])[:, None] < ear_top_px
+    bare = (hairy < 0.3) & (seg.matte > 0.7) & (above | seg.face_mask)
+    return cv2.GaussianBlur(bare.astype(np.float32), (0, 0), 1.5)
 
 
 def look_up(picture: np.ndarray, pixels: np.ndarray) -> np.ndarray:

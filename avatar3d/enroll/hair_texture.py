@@ -11,7 +11,7 @@ from scipy.ndimage import distance_transform_edt
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.hair_grid import Harmonic, blur, cell_centres, enlarge, mirrored, ray_directions
-from avatar3d.enroll.hair_shape import COLUMNS, ROWS, HairShape, look_up
+from avatar3d.enroll.hair_shape import BARE_FACING, COLUMNS, ROWS, HairShape, look_up
 from avatar3d.enroll.hair_strands import NOMINAL_RADIUS_M, flow_step, grain, smear, texel_m, uniform
 from avatar3d.enroll.segment import Segmentation
 from avatar3d.render.scene import shade_of
@@ -117,7 +117,8 @@ def _look_at_photo(
     alpha = np.where(facing > 0.12, cv2.remap(seg.hair_alpha, xs, ys, cv2.INTER_LINEAR), 0)
     coarse = enlarge(blur(shape.coverage, 1.2), *size)  # a hairline that was guessed has no corners
     near = _ramp(facing, 0.25, 0.5)
-    coverage = _main_patch(coarse * (1 - near) + alpha * near)
+    bare = cv2.remap(shape.bare, xs, ys, cv2.INTER_LINEAR) * (facing > BARE_FACING)
+    coverage = _main_patch((coarse * (1 - near) + alpha * near) * (1 - bare))
     shade = enlarge(shade_of(normals, light, power), *size)
     tone = np.log(linear / shade + TONE_OFFSET)
     tone, hair_hued = _hold_hue(tone, solid * _ramp(facing, *FINE_FACING))

@@ -30,6 +30,9 @@ AXIS_HAIR = 1.08  # above it the head is hair unless it is bald
 AXIS_LOWEST = -0.05  # below it is neck and clothes
 LIGHTNESS_SHARE = 0.35  # of lightness in the distance to the face's colour; chroma counts fully
 SKIN_DISTANCE = 2.5  # robust standard deviations from the face's median colour that still pass for skin
+FOREHEAD_BAND = 0.1  # of the axis above and below the brows' height
+DARK_FRINGE, FRINGE_CLAIM = 0.90, 4.0  # of the forehead's lightness from which on a fringe is darker; weight of that evidence
+FEATURES_SHARE = 0.2  # of the face's pixels may belong to brows, eyes, lips and nostrils
 BALD_SHARE = 0.75  # of the crown in skin colour: no hair
 SPUR_DISC_PX = 27.0
 MIN_HAIR_PX = 700  # smaller masks are specks
@@ -198,10 +201,18 @@ def _colour_rounds(
 ) -> tuple[np.ndarray, float]:
     """((H, W) probability of hair, separation of the two colour models as a median log ratio)."""
     height, face = frame.height, frame.face
-    prior = np.where(frame.inner & (height < frame.brow + 0.1), -3.0, 0.0) + np.where(face, -0.7, 0.0)
+    # A fringe may reach down to the brows: toward them the face's own claim grows step by step.
+    prior = np.where(frame.inner, -3.0 * np.clip((frame.brow + 0.10 - height) / 0.10, 0.0, 1.0), 0.0) + np.where(face, -0.7, 0.0)
     prior += np.clip((height - 1.05) * 8.0, 0.0, 1.5) + np.where((height < 0.3) & ~face, -2.0, 0.0)
+    # A fringe is darker than the forehead below it, which its colour alone, in its own shade, often does not tell.
+    lit = skin & (height > frame.brow - FOREHEAD_BAND) & (lab[..., 0] > np.median(lab[skin, 0]))
+    if lit.sum() > MIN_HAIR_PX / 4:
+        forehead = float(np.median(lab[lit, 0]))
+        dark = np.clip((DARK_FRINGE * forehead - lab[..., 0]) / (0.1 * forehead), 0.0, 1.0)
+        prior += np.where(frame.inner & (height > frame.brow), FRINGE_CLAIM * dark, 0.0)
     radius = max(2, round(5 * frame.unit))
-    hair, other = crown, skin
+    # Brows, eyes, lips and nostrils have hair's colours: the skin's model starts without the face's darkest part.
+    hair, other = crown, skin & (lab[..., 0] > np.quantile(lab[skin, 0], FEATURES_SHARE))
     for step in range(ROUNDS):
         ratio = np.zeros(inside.shape, np.float32)
         hair_model = _Mixture.fit(lab[hair], HAIR_COLOURS)
