@@ -26,17 +26,18 @@ class RungSettings:
 
     form: Form
     hair_levels: int | None
-    precision: Precision
     scale: float
+    precision: Precision = "half"
 
     def __post_init__(self) -> None:
-        self.options()
+        _ = self.options  # raises where the renderer has no such drawing
         if not MIN_SCALE <= self.scale <= 1:
             raise InputError(f"a rung's scale is {self.scale}; expected {MIN_SCALE} to 1")
 
+    @property
     def options(self) -> RenderOptions:
-        """What the renderer is told."""
-        return RenderOptions(form=self.form, hair_levels=self.hair_levels, precision=self.precision)
+        """How the renderer draws this rung."""
+        return RenderOptions(self.form, hair_levels=self.hair_levels, precision=self.precision)
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def _checked(values: dict[str, Any], source: Path) -> GovernorConfig:
         settings = {name: RungSettings(**rung) for name, rung in rungs.items()}
     except TypeError as error:
         raise InputError(
-            f"{source}: a rung needs form, hair_levels, precision and scale, the second and last numbers"
+            f"{source}: a rung needs form, hair_levels (a number or null), scale (a number) and maybe precision"
         ) from error
     return GovernorConfig(**{**values, "sensors": tuple(map(str, values["sensors"])), "rungs": settings})
 

@@ -50,7 +50,7 @@ class Stage:
         self._renderer = RealtimeRenderer(graphics.context)
         self._veil = Veil(graphics.context)
         self.available = tuple(available_form(avatar, config.rungs[name].form) == config.rungs[name].form for name in RUNGS)
-        self._options = [config.rungs[name].options() for name in RUNGS]
+        self._options = [config.rungs[name].options for name in RUNGS]
         self._renderer.load(avatar, [options for options, there in zip(self._options, self.available, strict=True) if there])
 
     @property

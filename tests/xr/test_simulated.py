@@ -21,18 +21,7 @@ from tests.make_avatar import synthetic_avatar
 
 pytest.importorskip("xr", reason="pyopenxr is not installed")
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = (
-    "import argparse, json, sys\n"
-    "from avatar3d.errors import Avatar3dError\n"
-    "from avatar3d.xr import command\n"
-    "parser = argparse.ArgumentParser()\n"
-    "command.add_arguments(parser)\n"
-    "try:\n"
-    "    print(json.dumps(command.run(parser.parse_args())))\n"
-    "except Avatar3dError as error:\n"
-    "    print(error, file=sys.stderr)\n"
-    "    sys.exit(error.exit_code)\n"
-)
+COMMAND = (sys.executable, "-m", "avatar3d.cli", "xr", "--json")
 TIMEOUT_S = 240
 MIN_PSNR_DB = 50.0
 
@@ -56,7 +45,7 @@ def avatar_file(tmp_path_factory):
 def _show(headset, *arguments, options=("--null",)):
     environment = dict(os.environ, PYTHONPATH=str(ROOT))
     return subprocess.run(
-        [sys.executable, headset, *options, "--", sys.executable, "-c", COMMAND, *map(str, arguments)],
+        [sys.executable, headset, *options, "--", *COMMAND, *map(str, arguments)],
         capture_output=True, text=True, timeout=TIMEOUT_S, env=environment,
     )  # fmt: skip
 
@@ -127,7 +116,7 @@ def test_a_runtime_that_dies_for_good_ends_in_one_sentence(headset, avatar_file)
 def test_no_runtime_at_all_is_one_sentence_with_what_to_install(avatar_file, tmp_path):
     environment = dict(os.environ, PYTHONPATH=str(ROOT), XR_RUNTIME_JSON=str(tmp_path / "none.json"))
     done = subprocess.run(
-        [sys.executable, "-c", COMMAND, str(avatar_file), "--frames", "5"],
+        [*COMMAND, str(avatar_file), "--frames", "5"],
         capture_output=True, text=True, timeout=TIMEOUT_S, env=environment,
     )  # fmt: skip
     assert done.returncode == 1
