@@ -33,13 +33,18 @@ class Placement:
         return room_camera.moved(self.rotation, self.translation)
 
 
+def check_distance(distance_m: float) -> None:
+    """Raise InputError for a distance at which no head can stand before a viewer, metres."""
+    if not MIN_DISTANCE_M <= distance_m <= MAX_DISTANCE_M:
+        raise InputError(f"a distance of {distance_m:g} m is outside {MIN_DISTANCE_M:g} to {MAX_DISTANCE_M:g} m")
+
+
 def in_front_of(views: Sequence[EyeView], distance_m: float, height_m: float = 0.0) -> Placement:
     """The head's eyes at `distance_m` before the viewer's, at their height plus `height_m`, upright and facing the viewer.
 
     Only the viewer's heading counts, not nodding or leaning. Raises InputError for a distance out of range.
     """
-    if not MIN_DISTANCE_M <= distance_m <= MAX_DISTANCE_M:
-        raise InputError(f"a distance of {distance_m:g} m is outside {MIN_DISTANCE_M:g} to {MAX_DISTANCE_M:g} m")
+    check_distance(distance_m)
     middle = np.mean([view.position for view in views], axis=0)
     orientation = np.asarray(views[0].orientation, np.float64)
     matrix = quaternion_matrix(orientation / np.linalg.norm(orientation))

@@ -21,7 +21,7 @@ from avatar3d.runtime.pipeline import Pipeline
 from avatar3d.runtime.sensors import hottest_c, resident_mb
 from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.openxr import RuntimeGone
-from avatar3d.xr.placement import DEFAULT_DISTANCE_M, avatar_ipd_m, in_front_of
+from avatar3d.xr.placement import DEFAULT_DISTANCE_M, avatar_ipd_m, check_distance, in_front_of
 from avatar3d.xr.session import FrameTiming, HeadsetSession, SessionOptions
 from avatar3d.xr.stage import Stage
 from avatar3d.xr.views import eye_distance_m
@@ -51,6 +51,7 @@ class ShowOptions:
     keep_views: Path | None = None
 
     def __post_init__(self) -> None:
+        check_distance(self.distance_m)
         if self.frames is not None and self.frames < 1:
             raise InputError(f"--frames {self.frames} is less than one frame")
         if self.rung is not None and self.rung not in RUNGS:

@@ -190,8 +190,14 @@ def test_a_stalled_source_changes_no_rung_and_both_latencies_are_told(play, cont
 def test_a_pinned_rung_stays_whatever_happens(play, context):
     result, _ = play([PlayedSession(context, steps=[1, 3, 3, 3], hot_from=0)], rung="baked")
     assert result["rungs"]["baked"] == result["rendered"] == 11
-    with pytest.raises(InputError, match="unknown rung"):
-        ShowOptions(rung="best")
+
+
+@pytest.mark.parametrize(
+    ("option", "words"), [({"rung": "best"}, "unknown rung"), ({"frames": 0}, "less than one"), ({"distance_m": 99.0}, "99 m")]
+)
+def test_options_that_make_no_sense_are_refused_before_a_session_is_opened(option, words):
+    with pytest.raises(InputError, match=words):
+        ShowOptions(**option)
 
 
 def test_recentering_brings_the_head_before_the_viewer_again(play, context):
