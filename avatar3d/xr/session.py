@@ -76,7 +76,6 @@ class HeadsetSession:
         self.graphics: Graphics = graphics  # type: ignore[assignment]  # set by _open before anything uses it
         self.running = False
         self.ended = False
-        self.focused = False
         self.recentered = False  # since `take_recentered`
         self.thermal_notice = False
         self._first_offset_ns: int | None = None
@@ -222,7 +221,6 @@ class HeadsetSession:
         if kind != xr.StructureType.EVENT_DATA_SESSION_STATE_CHANGED:
             return
         state = xr.SessionState(cast(byref(event), POINTER(xr.EventDataSessionStateChanged)).contents.state)
-        self.focused = state == xr.SessionState.FOCUSED
         if state == xr.SessionState.READY:
             xr.begin_session(self._session, xr.SessionBeginInfo(self._kind))
             self.running = True

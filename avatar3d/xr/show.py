@@ -29,7 +29,7 @@ from avatar3d.xr.views import eye_distance_m
 IDLE_S = 0.01  # between two looks at the runtime's events while it shows nothing
 SENSOR_EVERY_S = 1.0  # temperatures move slowly, and reading them costs a millisecond
 RECONNECT_EVERY_S = 0.5
-NOT_READY_S = 30.0  # a runtime that has not shown us by then (headset put down) still gets empty frames, but we say so
+NOT_READY_S = 30.0  # with a number of frames asked for, a headset that lies on the table ends in an error, not in a long wait
 MAX_SAMPLES = 200_000  # of each latency; over half an hour at 90 Hz
 
 
@@ -93,6 +93,7 @@ class Show:
         self._too_hot = False
         self._period_ns = 0
         self._facts: dict[str, Any] = {}
+        self._costs: tuple[float | None, ...] = (None,) * len(RUNGS)
 
     def run(self) -> dict[str, Any]:
         """Show the head until the frames are over, the session ends or Ctrl-C; raises WorkError where that cannot be."""
@@ -301,7 +302,7 @@ class Show:
         causes: dict[str, int] = {}
         for change in tally.changes:
             causes[change.cause] = causes.get(change.cause, 0) + 1
-        measured = dict(zip(RUNGS, getattr(self, "_costs", ()), strict=False))
+        measured = dict(zip(RUNGS, self._costs, strict=True))
         return {
             **self._facts,
             "hz": round(1e9 / self._period_ns, 2) if self._period_ns else None,

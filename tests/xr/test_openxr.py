@@ -53,3 +53,10 @@ def test_without_pyopenxr_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "xr", None)
     with pytest.raises(WorkError, match=r"avatar3d\[xr\]"):
         openxr.load()
+
+
+def test_a_runtime_that_takes_no_context_of_ours_is_told():
+    from avatar3d.xr.graphics import open_graphics
+
+    with pytest.raises(WorkError, match="no OpenGL context fits this OpenXR runtime: .*XR_"):
+        open_graphics({"XR_KHR_vulkan_enable2"})
