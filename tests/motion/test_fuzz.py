@@ -66,6 +66,14 @@ def test_many_mutated_packets_never_raise(name):
     fuzz(name, 20_000, seed=2)
 
 
+@pytest.mark.parametrize("size", [-1, -24, -(2**31), 0, 2**31 - 1, 9])
+def test_element_sizes_that_lead_nowhere_are_not_followed(size):
+    whole = PROTOCOLS["vmc"][0]
+    packet = whole[:-4] + size.to_bytes(4, "big", signed=True) + whole[-4:]
+    for name in ("osc", "vmc"):
+        assert PROTOCOLS[name][1]()(packet, 0) is None
+
+
 def test_nested_bundles_are_not_followed_down():
     packet = b"/avatar/parameters/v2/JawOpen\0\0\0,f\0\0\0\0\0\0"
     for _ in range(500):

@@ -32,13 +32,35 @@ def messages(data: bytes) -> list[tuple[str, list[object]]]:
     """[(address, arguments)] of a packet in order; empty for bytes that are no OSC packet. Never raises."""
     from pythonosc.osc_packet import OscPacket, ParseError
 
-    if len(data) > MAX_PACKET or data.count(_BUNDLE) > MAX_BUNDLES:
+    if len(data) > MAX_PACKET or data.count(_BUNDLE) > MAX_BUNDLES or not _sizes_hold(data):
         return []
     try:
         found = [(item.message.address, item.message.params) for item in OscPacket(data).messages]
     except (ParseError, ValueError, IndexError, TypeError, struct.error, OverflowError, RecursionError):
         return []
     return [(address, parameters) for address, parameters in found if isinstance(address, str)]
+
+
+def _sizes_hold(data: bytes) -> bool:
+    """Whether every bundle's elements lie inside it, one after the other.
+
+    python-osc trusts their sizes: a negative one sends it back over the same bytes for ever, keeping what it finds.
+    """
+    waiting = [(0, len(data))]
+    while waiting:
+        start, end = waiting.pop()
+        if not data.startswith(_BUNDLE, start, end):
+            continue
+        place = start + len(_BUNDLE) + 8  # the time tag
+        while place < end:
+            if place + 4 > end:
+                return False
+            size = int.from_bytes(data[place : place + 4], "big", signed=True)
+            if size <= 0 or place + 4 + size > end:
+                return False
+            waiting.append((place + 4, place + 4 + size))
+            place += 4 + size
+    return True
 
 
 def number(value: object) -> float | None:
