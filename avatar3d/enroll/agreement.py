@@ -7,20 +7,21 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from avatar3d.enroll.segment import CHIN, FACE_OVAL, FOREHEAD_TOP
 from avatar3d.render.frame import Frame
 
-CHIN, FOREHEAD_TOP = 152, 10  # MediaPipe indices of the face's own vertical axis
-# The outline is compared above this height on that axis (0 chin, 1 top of the forehead): below it collars and shoulders are,
-# which the avatar does not have.
-OUTLINE_FROM = 0.3
-COLOUR_FROM = 0.0
+# Outside the face's oval the head is compared above this height (0 chin, 1 top of the forehead): below it there are collars
+# and shoulders, which the avatar does not have.
+HEAD_FROM = 0.3
 BACKDROP_SRGB8 = (128, 128, 128)  # a see-through pixel inside the head counts as an error against mid-grey
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """psnr_db: inside the head's matte. outline_px: mean distance between the outlines, both ways, photo pixels. iou: of the
-    two silhouettes above OUTLINE_FROM."""
+    """psnr_db: inside the head's matte. outline_px: mean distance between the outlines, both ways. iou: of the silhouettes.
+
+    The head is the face's oval and what lies above HEAD_FROM; the outline and the iou are of the latter.
+    """
 
     psnr_db: float
     outline_px: float
@@ -39,7 +40,7 @@ def psnr_db(a: np.ndarray, b: np.ndarray, mask: np.ndarray) -> float:
     """Peak signal-to-noise ratio of two (H, W, 3) u8 pictures where (H, W) `mask` holds; 99 where they are equal."""
     difference = (a[mask].astype(np.float64) - b[mask]) / 255
     error = float(np.mean(difference**2)) if difference.size else 0.0
-    return min(99.0, -10 * np.log10(max(error, 1e-12)))
+    return float(min(99.0, -10 * np.log10(max(error, 1e-12))))
 
 
 def outline_error(drawn: np.ndarray, wanted: np.ndarray, region: np.ndarray) -> tuple[float, float]:
@@ -60,11 +61,12 @@ def outline_error(drawn: np.ndarray, wanted: np.ndarray, region: np.ndarray) -> 
 
 def agreement(frame: Frame, photo: np.ndarray, matte: np.ndarray, landmarks_px: np.ndarray) -> Agreement:
     """Compare a frame drawn at the photo's camera with the (H, W, 3) u8 photo and its (H, W) person matte."""
-    height = face_height(landmarks_px, photo.shape)
-    head = matte > 0.5
-    picture = frame.to_srgb8(BACKDROP_SRGB8)
-    outline_px, iou = outline_error(frame.rgba[..., 3] > 0.5, head, height > OUTLINE_FROM)
-    return Agreement(psnr_db(picture, photo, head & (height > COLOUR_FROM)), outline_px, iou)
+    above = face_height(landmarks_px, photo.shape) > HEAD_FROM
+    person = matte > 0.5
+    oval = np.zeros(person.shape, np.uint8)
+    cv2.fillPoly(oval, [np.round(landmarks_px[list(FACE_OVAL), :2]).astype(np.int32)], 1)
+    outline_px, iou = outline_error(frame.rgba[..., 3] > 0.5, person, above)
+    return Agreement(psnr_db(frame.to_srgb8(BACKDROP_SRGB8), photo, person & (above | (oval > 0))), outline_px, iou)
 
 
 def _outline(mask: np.ndarray) -> np.ndarray:
