@@ -31,7 +31,8 @@ DEPTH_RIDGE = 0.3  # photos hardly tell depth
 SPREAD_M = 0.0015  # residual between people at which a point is half trusted
 CONFIDENCE_FLOOR = 0.15
 
-# The inner lip's ring is put on the model's own edges and stays there: photos could not tell a rolled lip from misplaced points.
+# The inner lip's ring is put on the model's own edges and stays there: photos could not tell a rolled lip from misplaced
+# points.
 UPPER_RING, LOWER_RING = (191, 80, 81, 82, 13, 312, 311, 310, 415), (95, 88, 178, 87, 14, 317, 402, 318, 324)
 MOUTH_ENDS = (78, 308)
 LOOK_M, LOOK_PX = 0.08, 800  # a frontal look at the mouth: 0.1 mm a pixel
@@ -132,8 +133,8 @@ def read_faces(people: dict[str, list[Path]], tracker: FaceTracker) -> dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("photos", nargs="*", type=Path, help="photos of different people")
-    parser.add_argument("--person", action="append", default=[], metavar="NAME=PHOTO,PHOTO", help="several photos of one person")
-    parser.add_argument("--landmarker", type=Path, default=None, help="face_landmarker.task, by default the one of `avatar3d models`")
+    parser.add_argument("--person", action="append", default=[], metavar="NAME=PHOTO,PHOTO", help="photos of one person")
+    parser.add_argument("--landmarker", type=Path, help="face_landmarker.task, by default the one of `avatar3d models`")
     parser.add_argument("-o", "--out", type=Path, default=Path("assets/landmarks.npz"))
     arguments = parser.parse_args()
     people = {photo.stem: [photo] for photo in arguments.photos}

@@ -1,9 +1,9 @@
 """Measure the fit against a real 3D scan with two real cameras 49 degrees apart: the sample `james` (menpo3d, BSD-3).
 
-    tools/measure_fit.py james.obj james.jpg [--json]
+    tools/measure_fit.py james.obj james.jpg
 
-The scan's texture coordinates lie in both photos, so a direct linear transform gives both cameras. A head is fitted to one photo
-with its camera; its landmarks are compared with the other photo's, and its surface with the scan.
+The scan's texture coordinates lie in both photos, so a direct linear transform gives both cameras. A head is fitted to one
+photo with its camera; its landmarks are compared with the other photo's, and its surface with the scan. Prints JSON.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def similarity(source: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarra
 
 
 def scan_distance(surface: np.ndarray, start: np.ndarray, targets: np.ndarray, scan: np.ndarray) -> float:
-    """Mean distance, mm, of `surface` (N, 3) to the scan points after a similarity start (on points `start` → `targets`) and ICP."""
+    """Mean distance, mm, of `surface` (N, 3) to the scan after a similarity (points `start` → `targets`) and ICP."""
     tree = cKDTree(scan)
     scale, rotation, shift = similarity(start, targets)
     moved = scale * surface @ rotation + shift
@@ -113,7 +113,7 @@ def measure(obj: Path, photo: Path, head: HeadModel, tracker: FaceTracker) -> di
         projections.append(direct_linear_transform(vertices[pairs[inside, 0]], pixels[inside]))
         left = side * (width // 2)
         tracked = tracker.track(np.ascontiguousarray(rgb[:, left : left + width // 2]))
-        points = tracked.landmarks.points_px + (left, 0, 0)
+        points = tracked.landmarks.points_px + np.array([left, 0, 0])
         landmarks.append(FaceLandmarks(points, tracked.landmarks.presence))
         blendshapes.append(tracked.blendshapes)
     true_points = _triangulate(projections, [item.points_px[:468, :2] for item in landmarks])
@@ -167,7 +167,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("obj", type=Path)
     parser.add_argument("photo", type=Path)
-    parser.add_argument("--landmarker", type=Path, default=None, help="face_landmarker.task, by default the one of `avatar3d models`")
+    parser.add_argument("--landmarker", type=Path, help="face_landmarker.task, by default the one of `avatar3d models`")
     arguments = parser.parse_args()
     print(json.dumps(measure(arguments.obj, arguments.photo, fitting_head(), FaceTracker(arguments.landmarker)), indent=2))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import cv2
 import numpy as np
 
@@ -28,9 +30,21 @@ LID_SHADE, LOWER_SHADE = 0.50, 0.18  # under the upper and the lower lid
 SEED = 3
 
 
-def paint_eyes(linear: np.ndarray, picture: WorkPicture, fit: FaceFit, head: HeadModel, texels: Atlas) -> None:
+@dataclass(frozen=True)
+class EyeColors:
+    """iris: (RINGS, 3) linear colour from pupil to limbus. white: (3,) linear sclera."""
+
+    iris: np.ndarray
+    white: np.ndarray
+
+    @property
+    def exposure(self) -> float:
+        """How bright the photo shows what is white, against a well exposed one: teeth and tongue follow it."""
+        return float((self.white / SCLERA).mean())
+
+
+def paint_eyes(linear: np.ndarray, eyes: EyeColors, fit: FaceFit, head: HeadModel, texels: Atlas) -> None:
     """Write linear colours of both eyeballs into (T, 3) texels of the atlas's raster, in place."""
-    profile, white = _measure(picture)
     uv = texels.raster.interpolate(head.faces, head.uv)
     radii = head.eye_radii(fit.neutral_vertices)
     of_eye = head.part[texels.raster.triangle] == EYES
@@ -40,7 +54,7 @@ def paint_eyes(linear: np.ndarray, picture: WorkPicture, fit: FaceFit, head: Hea
         polar, azimuth = head.eye_uv[eye].polar(uv[chosen])
         iris_angle = np.arcsin(np.clip(head.iris_radius / radii[eye], 0.2, 0.7))
         nasal = np.pi if eye == 0 else 0.0  # azimuth toward the nose
-        linear[chosen] = eye_color(polar, azimuth, iris_angle, profile, white, nasal)
+        linear[chosen] = eye_color(polar, azimuth, iris_angle, eyes.iris, eyes.white, nasal)
 
 
 def eye_color(
@@ -84,8 +98,8 @@ def _ring_noise(rng: np.random.Generator, azimuth: np.ndarray, count: int) -> np
     return np.interp(np.mod(azimuth, 2 * np.pi), np.linspace(0, 2 * np.pi, count + 1), np.r_[knots, knots[0]])
 
 
-def _measure(picture: WorkPicture) -> tuple[np.ndarray, np.ndarray]:
-    """Iris profile (RINGS, 3) and sclera (3,), linear, from both eyes of the photo; highlights left out."""
+def measure_eyes(picture: WorkPicture) -> EyeColors:
+    """Colours of iris and sclera from both eyes of the photo; highlights left out."""
     image = srgb_to_linear(cv2.GaussianBlur(picture.rgb, (0, 0), 0.7))
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]] + 0.5
     profiles, whites = [], []
@@ -117,4 +131,4 @@ def _measure(picture: WorkPicture) -> tuple[np.ndarray, np.ndarray]:
     if whites:
         seen = np.clip(np.mean(whites, axis=0) * SCLERA_GAIN, SCLERA_LEAST, SCLERA)
         white = SCLERA * (1 - SCLERA_PHOTO_SHARE) + SCLERA_PHOTO_SHARE * seen
-    return np.clip(profile * IRIS_GAIN, 0.004, 0.8), white
+    return EyeColors(np.clip(profile * IRIS_GAIN, 0.004, 0.8), white)

@@ -211,8 +211,9 @@ def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[n
 # Pairs that pull apart; half their product's penalty in each off-diagonal place of the normal matrix keeps one of them at zero.
 OPPOSED = (
     ("jawLeft", "jawRight"), ("mouthLeft", "mouthRight"), ("mouthSmileLeft", "mouthFrownLeft"),
-    ("mouthSmileRight", "mouthFrownRight"), ("eyeLookUpLeft", "eyeLookDownLeft"), ("eyeLookUpRight", "eyeLookDownRight"), ("eyeLookInLeft", "eyeLookOutLeft"),
-    ("eyeLookInRight", "eyeLookOutRight"), ("eyeBlinkLeft", "eyeWideLeft"), ("eyeBlinkRight", "eyeWideRight"),
+    ("mouthSmileRight", "mouthFrownRight"), ("eyeLookUpLeft", "eyeLookDownLeft"), ("eyeLookUpRight", "eyeLookDownRight"),
+    ("eyeLookInLeft", "eyeLookOutLeft"), ("eyeLookInRight", "eyeLookOutRight"), ("eyeBlinkLeft", "eyeWideLeft"),
+    ("eyeBlinkRight", "eyeWideRight"),
 )  # fmt: skip
 
 
@@ -242,6 +243,8 @@ def _first_pose(
 ) -> tuple[np.ndarray, np.ndarray]:
     shape = basis.template + np.tensordot(coefficients, basis.shapes, 1)
     image = np.ascontiguousarray(points[:, :2])
+    if not np.isfinite(image).all():
+        raise InputError("the landmarks of this face are not finite numbers; use another photo")
     found, turn, translation = cv2.solvePnP(shape, image, intrinsics, None, flags=cv2.SOLVEPNP_SQPNP)
     if not found or not np.isfinite(translation).all() or translation[2, 0] <= 0:
         raise InputError("no head pose explains the landmarks of this face; use a photo of the whole face from nearer the front")

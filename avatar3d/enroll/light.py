@@ -11,10 +11,12 @@ from avatar3d.render.scene import light_basis
 # The share of shading taken out of the photo: all of it (1.0) turns shadows the fit got wrong into stains; at 0.6 heads look
 # better turned and are better recognised.
 SHADING_POWER = 0.6
-# A face shows half a sphere of normals. On the other half the light is held to what rooms have: much of it from everywhere, more
-# from above and in front.
+# A face shows half a sphere of normals. On the other half the light is held to what rooms have: much of it from everywhere,
+# more from above and in front.
 USUAL_LIGHT = np.array([0.86, 0.0, 0.12, 0.14, 0.0, 0.0, 0.0, 0.0, 0.0])
-USUAL_SHARE = 0.35  # weight of that expectation over the sphere against all seen skin
+USUAL_SHARE = 0.12  # weight of that expectation over the sphere against all seen skin
+# Second-order terms look like first-order ones on a face's half sphere, but are a third as strong under any one lamp.
+SECOND_ORDER_RIDGE = 0.08
 TINT_RIDGE = 0.15  # of a channel's departure from the luminance's directions, against all seen skin
 SPHERE_SAMPLES = 256
 ROBUST_ROUNDS = 6
@@ -36,7 +38,7 @@ def estimate_light(nodes: PhotoNodes) -> np.ndarray:
     colour = nodes.linear[chosen].astype(np.float64)
     colour /= np.median(colour, axis=0)
     sphere = light_basis(_sphere(SPHERE_SAMPLES))
-    usual = sphere.T @ sphere * (USUAL_SHARE / SPHERE_SAMPLES)
+    usual = sphere.T @ sphere * (USUAL_SHARE / SPHERE_SAMPLES) + np.diag([0.0] * 4 + [SECOND_ORDER_RIDGE] * 5)
     everywhere = _robust(basis, colour @ LUMA_BT709, usual, USUAL_LIGHT)
     for channel in range(3):
         solution = _robust(basis, colour[:, channel], np.eye(9) * TINT_RIDGE, everywhere)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.ndimage import maximum_filter1d
 
+from avatar3d.camera import Camera
 from avatar3d.enroll.solver import descend
 from avatar3d.head.model import MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
+from avatar3d.render.raster import nearest, rasterise
 
 INNER_LIP_UPPER = (191, 80, 81, 82, 13, 312, 311, 310, 415)
 INNER_LIP_LOWER = (95, 88, 178, 87, 14, 317, 402, 318, 324)
@@ -21,13 +24,16 @@ CORNER_WEIGHT = 0.6  # of the corners' height against the lips' gap
 SHAPE_BOX = (-0.25, 0.8)
 # The model's lids at rest are opened wider than people's; a photo with narrower eyes tells how far.
 REST_BLINK_MAX, REST_SQUINT_MAX = 0.16, 0.2
-LIP_PRESS_M = 0.0003  # closed lips touch and press a little
-CORNER_PRESS_M = 0.0009  # more of it at the corners, where edges between vertices cut the curve of the lips
+LIP_PRESS_M = 0.0004  # closed lips touch and press a little
 SEAL_REACH_M = 0.009  # over which a lip gives way when it is moved to meet the other
+MAX_SEAL_M = 0.010  # no mouth that the shapes left open stands wider
+SEAL_ROUNDS = 5  # the skin is stiff: each look closes most of what is left
+LOOK_DISTANCE_M, LOOK_M, LOOK_PX = 2.0, 0.07, 320  # 0.22 mm a pixel
+SEAL_COLUMNS = 15
+HALF_STATIONS, HALF_NEIGHBOURS = 15, 14  # a lip has some ten vertices in a cross-section
 FRONT_TEETH_M = 0.006  # central incisors
 UPPER_EDGE_BELOW_M = 0.0030  # people at rest: the edge shows 2 to 4 mm below a relaxed upper lip
 JAW_STILL_M = 0.001  # what an opening jaw moves less than this belongs to the skull
-MAX_SEAL_M = 0.004  # more than this is an open mouth that the shapes should have closed
 PHOTO_RIDGE_MM = 2.0  # error that a unit of a weight's change from the fit must save on every skin vertex
 
 
@@ -67,7 +73,7 @@ def neutral_head(head: HeadModel, vertices: np.ndarray, expression: np.ndarray) 
 
 
 def place_teeth(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
-    """Vertices (V,3) with the upper incisors' edge UPPER_EDGE_BELOW_M below the lip line, and as deep behind it as the template's.
+    """Vertices (V,3) with the upper incisors' edge UPPER_EDGE_BELOW_M below the lip line, as deep behind it as the template's.
 
     Identity shapes move lips and teeth apart, and the template's own teeth sit too high to show in a smile.
     """
@@ -85,50 +91,76 @@ def place_teeth(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
 
 
 def seal_lips(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
-    """Vertices (V,3) with both lips moved toward each other by half of what still parts them, fading over SEAL_REACH_M."""
+    """Vertices (V,3) with both lips moved toward each other by half of what a look from in front sees between them.
+
+    The move fades over SEAL_REACH_M; teeth and tongue keep their place.
+    """
     lips = np.flatnonzero((head.regions["lips"] > 0.5) & (head.vertex_part == SKIN))
     jaw = -head.expression[ARKIT_INDEX["jawOpen"]][:, 1]
-    ends = head.landmark_points(vertices)[list(MOUTH_ENDS), 0]
-    half_width = float(np.abs(ends).mean())
-    line = _lip_line(vertices[lips], jaw[lips], half_width)
-    if line is None:
-        return vertices
-    stations, gap, height, depth, parting, span = line
-    x = vertices[:, 0]
-    closing = np.interp(x, stations, np.clip(gap + LIP_PRESS_M + CORNER_PRESS_M * (stations / half_width) ** 2, 0, MAX_SEAL_M))
-    closing *= np.clip((1.05 * half_width - np.abs(x)) / (0.1 * half_width), 0, 1)
-    away = np.hypot(vertices[:, 1] - np.interp(x, stations, height), vertices[:, 2] - np.interp(x, stations, depth))
-    fade = np.exp(-((away / SEAL_REACH_M) ** 2))
-    # Only what the lips belong to moves; teeth and tongue keep their place.
     moves = np.isin(head.vertex_part, (SKIN, MOUTH_BAG))
+    stations, parting, span = _lip_halves(vertices[lips], jaw[lips])
+    x = vertices[:, 0]
+    # Toward the corners the jaw moves both lips less and less; the halves part at the local middle.
     below = np.clip(0.5 + 1.5 * (jaw - np.interp(x, stations, parting)) / np.interp(x, stations, span), 0, 1)
-    sealed = vertices.copy()
-    sealed[:, 1] += np.where(moves, fade * closing * (below - 0.5), 0)
-    return sealed
+    sealed, best, least = vertices, vertices, np.inf
+    for _ in range(SEAL_ROUNDS):
+        seen = _seen_between(head, sealed)
+        if seen is None:
+            return sealed
+        across, gap, height, depth = seen
+        if gap.sum() >= least:
+            break  # what is seen there does not come from the lips' being apart
+        best, least = sealed, gap.sum()
+        sealed = sealed.copy()
+        closing = np.interp(x, across, gap, left=0, right=0)
+        away = np.hypot(sealed[:, 1] - np.interp(x, across, height), sealed[:, 2] - np.interp(x, across, depth))
+        sealed[:, 1] += np.where(moves, np.exp(-((away / SEAL_REACH_M) ** 2)) * closing * (below - 0.5), 0)
+    return best
 
 
-def _lip_line(
-    lips: np.ndarray, opening: np.ndarray, half_width: float
-) -> tuple[np.ndarray, ...] | None:
-    """Stations across the mouth (K,), and there the gap between the lips, the height and the depth of its middle, and the opening
-    that parts the upper from the lower lip with its span from one to the other, metres.
+def _lip_halves(lips: np.ndarray, opening: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Stations across the mouth (K,), and there the jaw's pull that parts the upper from the lower lip and its span, metres.
 
-    lips: (L, 3) vertices, opening: (L,) how far the jaw takes them down. None for lips that overlap nowhere.
+    lips: (L, 3) vertices, opening: (L,) how far the jaw takes them down.
     """
     rows = []
-    reach = half_width / 14  # lips have a vertex every two millimetres
-    for x in np.linspace(-0.95, 0.95, 29) * half_width:
-        near = np.abs(lips[:, 0] - x) < reach
-        if not near.any():
-            continue
-        # Toward the corners the jaw moves both lips less and less; the halves part at the local middle.
-        least, most = opening[near].min(), opening[near].max()
-        lower = near & (opening > (least + most) / 2)
-        if lower.any() and (near & ~lower).any():
-            top, bottom = lips[near & ~lower, 1].min(), lips[lower, 1].max()
-            rows.append((x, top - bottom, (top + bottom) / 2, lips[near, 2].mean(), (least + most) / 2, max(most - least, 1e-4)))
-    return tuple(np.array(rows).T) if rows else None
+    for x in np.linspace(lips[:, 0].min(), lips[:, 0].max(), HALF_STATIONS):
+        pull = opening[np.argsort(np.abs(lips[:, 0] - x))[:HALF_NEIGHBOURS]]
+        rows.append((x, (pull.min() + pull.max()) / 2, max(float(np.ptp(pull)), 1e-4)))
+    stations, parting, span = np.array(rows).T
+    return stations, parting, span
 
+
+def _seen_between(head: HeadModel, vertices: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """What a look from in front sees between the lips: places across (K,), gap to close, its height and depth, metres.
+
+    None where nothing is seen.
+    """
+    middle = head.landmark_points(vertices)[[*INNER_LIP_UPPER, *INNER_LIP_LOWER]].mean(0).astype(np.float64)
+    camera = Camera.orbit(0.0, 0.0, LOOK_DISTANCE_M, LOOK_PX, LOOK_PX, LOOK_M, middle)
+    near = (np.abs(vertices[:, :2] - middle[:2]) < 0.6 * LOOK_M).all(1)
+    faces = np.flatnonzero(near[head.faces].any(1))
+    drawn = nearest(rasterise(vertices, head.faces[faces], camera, np.ones(len(faces), bool)))
+    inside = np.isin(head.part[faces[drawn.face]], (TEETH, TONGUE, MOUTH_BAG))
+    if not inside.any():
+        return None
+    row, column = np.divmod(drawn.pixel[inside], LOOK_PX)
+    top, bottom = np.full(LOOK_PX, LOOK_PX), np.full(LOOK_PX, -1)
+    np.minimum.at(top, column, row)
+    np.maximum.at(bottom, column, row)
+    columns = np.flatnonzero(bottom >= 0)
+    pixel = LOOK_M / LOOK_PX
+    gap = np.zeros(LOOK_PX)
+    gap[columns] = (bottom[columns] - top[columns] + 1) * pixel + LIP_PRESS_M
+    # A slit at one column is closed by vertices a few columns away.
+    gap = maximum_filter1d(gap, SEAL_COLUMNS)
+    rows = np.interp(np.arange(LOOK_PX), columns, (top[columns] + bottom[columns] + 1) / 2)
+    across = middle[0] + (np.arange(LOOK_PX) + 0.5 - LOOK_PX / 2) * pixel
+    height = middle[1] - (rows - LOOK_PX / 2) * pixel
+    points = head.landmark_points(vertices)[[*INNER_LIP_UPPER, *MOUTH_ENDS]]
+    order = np.argsort(points[:, 0])
+    depth = np.interp(across, points[order, 0], points[order, 2])
+    return across, np.minimum(gap, MAX_SEAL_M), height, depth
 
 
 def motion_weights(

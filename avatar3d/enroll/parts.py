@@ -34,8 +34,11 @@ def _depth_shade(head: HeadModel) -> np.ndarray:
     return (DARKEST**share).astype(np.float32)
 
 
-def paint_parts(linear: np.ndarray, head: HeadModel, texels: Atlas) -> None:
-    """Write linear colours of teeth, gums, tongue and lashes into (T, 3) texels of the atlas's raster, in place."""
+def paint_parts(linear: np.ndarray, head: HeadModel, texels: Atlas, exposure: float) -> None:
+    """Write linear colours of teeth, gums, tongue and lashes into (T, 3) texels of the atlas's raster, in place.
+
+    exposure: factor on all but the lashes, see EyeColors.
+    """
     color = np.zeros((len(head.vertices), 3), np.float32)
     shade = _depth_shade(head)[:, None]
     teeth = np.flatnonzero(head.vertex_part == TEETH)
@@ -51,6 +54,7 @@ def paint_parts(linear: np.ndarray, head: HeadModel, texels: Atlas) -> None:
     front = head.vertices[teeth, 2].max()
     along = np.clip((front - head.vertices[:, 2] - ARCH_LIT_M) / ARCH_FADE_M, 0, 1)[:, None]
     color[teeth] = (color / shade * (1 - (1 - ARCH_DARKEST) * along))[teeth]
+    color *= exposure
     color[head.vertex_part == LASHES] = LASH
     chosen = np.isin(head.part[texels.raster.triangle], (TEETH, TONGUE, LASHES))
     linear[chosen] = texels.raster.interpolate(head.faces, color)[chosen]
@@ -83,7 +87,7 @@ def _gums_and_heights(head: HeadModel) -> tuple[np.ndarray, np.ndarray]:
     return gum, np.clip(height - 0.25, 0, 1) / 0.75
 
 
-def inner_mouth_color(texture: np.ndarray, head: HeadModel, texels: Atlas) -> np.ndarray:
+def inner_mouth_color(texture: np.ndarray, head: HeadModel, texels: Atlas, exposure: float) -> np.ndarray:
     """The encoded texture (R, 3) of the node texels with the mouth's wet inside painted, darker with depth."""
     inside = head.regions["inner_mouth"].astype(np.float32).copy()
     bag = head.vertex_part == MOUTH_BAG
@@ -91,5 +95,5 @@ def inner_mouth_color(texture: np.ndarray, head: HeadModel, texels: Atlas) -> np
     raster = texels.raster
     share = np.clip(raster.interpolate(head.faces, inside)[texels.on_graph] / INNER_LIP_RAMP, 0, 1)[:, None]
     shade = raster.interpolate(head.faces, _depth_shade(head))[texels.on_graph][:, None]
-    wet = (MOUTH_FRONT * shade) ** (1 / 2.2)
+    wet = (MOUTH_FRONT * exposure * shade) ** (1 / 2.2)
     return texture * (1 - share) + share * wet

@@ -41,6 +41,7 @@ HAIR_GAIN = 2.5
 LIP_MARGIN_M, EYE_MARGIN_M = 0.0004, 0.0001
 # Colour gate, in robust standard deviations of the face's own colour: lightness is let vary more (shadow under the chin).
 GATE_LIGHTNESS, GATE = 2.2, 2.3
+GATE_FACING, FLANK_M = 0.5, 0.05
 GATE_BRIGHTER = 1.3  # nothing outside the face is this much brighter than it: collars, backdrops
 
 
@@ -126,6 +127,8 @@ def look_at_photo(
     plain = (brows == 0) & (eyes == 0) & (lips == 0) & (regions["face"] > 0.5) & (regions["ears"] < 0.1)
     core = plain & above_chin & (weight > 0.6)
     outer = (graph.rest[:, 1] < landmarks[CHIN, 1] + 0.006) | (regions["ears"] > 0.1) | (hair > 0.02) | (regions["face"] < 0.3)
+    # Rim light on a flank turned away is no colour of the skin.
+    outer |= (facing < GATE_FACING) & (np.abs(graph.rest[:, 0]) > FLANK_M)
     weight = _gated(weight, colour, core, outer | beside_hair, beside_hair, graph)
     return PhotoNodes(
         posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour,

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from avatar3d.avatar import TextureDelta
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.enroll.crop import WorkPicture
-from avatar3d.enroll.eyes import paint_eyes
+from avatar3d.enroll.eyes import measure_eyes, paint_eyes
 from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.grain import CLEAR_SKIN, MOST, band_strengths, grain
 from avatar3d.enroll.light import SHADING_POWER, estimate_light
@@ -47,8 +47,8 @@ SEED = 20261130
 class SkinResult:
     """base_color: (S, S, 3) u8 sRGB albedo, neutral. confidence: (s, s) u8, 255 where the photo shows the skin.
 
-    texture_deltas: the folds of the photo's expression, and the clean lids of a blink. light: (9, 3) f32, shading_power: see render.scene.
-    skin_color_srgb: (3,) in [0, 1], the plain skin's. coverage: share of the face's atlas that the photo shows.
+    texture_deltas: the folds of the photo's expression, and the clean lids of a blink. light: (9, 3) f32, shading_power: see
+    render.scene. skin_color_srgb: (3,) in [0, 1], the plain skin's. coverage: share of the face's atlas that the photo shows.
     """
 
     base_color: np.ndarray
@@ -94,7 +94,7 @@ def build_skin(
     scalp_color_srgb: (3,) in [0, 1], what lies under the hair. size: texels a side.
     """
     head, graph, nodes = view.head, view.graph, view.nodes
-    texels, coarse = atlas(head, size), atlas(head, COARSE_SIZE)
+    texels, coarse = (atlas(head, graph, side) for side in (size, COARSE_SIZE))
     shade_vertex = shade_of(nodes.vertex_normals, view.light, SHADING_POWER)
     node_albedo = nodes.linear / (graph.spread @ shade_vertex)
     plain = _plain_skin(nodes, node_albedo)
@@ -136,13 +136,14 @@ def build_skin(
     places = texels.raster.interpolate(head.faces, head.vertices)[texels.on_graph] * 1000
     texture *= 1 + grain(places, known * lacking + (1 - known) * wanted, SEED)
     texture = _under_hair(texture, view, texels, scalp_mask, scalp_color_srgb)
-    texture = inner_mouth_color(texture, head, texels)
 
+    eyes = measure_eyes(view.picture)
+    texture = inner_mouth_color(texture, head, texels, eyes.exposure)
     atlas_encoded = np.zeros((len(texels.raster.texel), 3), np.float32)
     atlas_encoded[texels.on_graph] = np.clip(texture, 0, 1)
     linear = atlas_encoded**GAMMA
-    paint_parts(linear, head, texels)
-    paint_eyes(linear, view.picture, view.fit, head, texels)
+    paint_parts(linear, head, texels, eyes.exposure)
+    paint_eyes(linear, eyes, view.fit, head, texels)
     canvas = np.broadcast_to(plain**GAMMA, (size * size, 3)).astype(np.float32).copy()
     canvas[texels.raster.texel] = linear
     base_color = to_u8(linear_to_srgb(canvas)).reshape(size, size, 3)

@@ -141,9 +141,8 @@ class Atlas:
     from_nodes: sp.csr_matrix
 
 
-def atlas(head: HeadModel, size: int) -> Atlas:
-    """The atlas of a head model at one size."""
-    graph = node_graph(head)
+def atlas(head: HeadModel, graph: NodeGraph, size: int) -> Atlas:
+    """The atlas of a head model at one size, reading from its node graph."""
     raster = uv_raster(head.faces, head.uv, (size, size), GUTTER_TEXELS)
     row_of_face = np.full(len(head.faces), -1)
     row_of_face[graph.base_faces] = np.arange(len(graph.base_faces))

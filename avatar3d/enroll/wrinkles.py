@@ -10,9 +10,8 @@ from avatar3d.enroll.surface import NodeGraph
 from avatar3d.head.model import HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 
-FOLDING_SHAPES = tuple(
-    ARKIT_INDEX[stem + side] for stem in ("mouthSmile", "cheekSquint", "noseSneer", "mouthStretch") for side in ("Left", "Right")
-)
+FOLDING_STEMS = ("mouthSmile", "cheekSquint", "noseSneer", "mouthStretch")
+FOLDING_SHAPES = tuple(ARKIT_INDEX[stem + side] for stem in FOLDING_STEMS for side in ("Left", "Right"))
 NOSTRILS = (98, 327, 2, 97, 326, 94)
 NOSTRIL_M = 0.006
 FULL_MOVE_M = 0.0016  # a shape that moves the skin this far can fold it
@@ -44,10 +43,11 @@ def low_band(graph: NodeGraph, nodes: PhotoNodes, albedo: np.ndarray) -> np.ndar
 
 
 def folds(albedo: np.ndarray, low: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """(R, 3) natural log of the linear colour ratio that the expression adds, from albedo (R, 3), its low band and mask (R,)."""
+    """(R, 3) natural log of the linear colour ratio that the expression adds to albedo (R, 3) over its low band; mask: (R,)."""
     band = np.log(np.maximum(albedo, 2e-4)) - low
     brightness = band.mean(1, keepdims=True)
-    kept = np.where(brightness < 0, -KEPT_DARK * np.tanh(-brightness / KEPT_DARK), KEPT_BRIGHT * np.tanh(brightness / KEPT_BRIGHT))
+    limit = np.where(brightness < 0, KEPT_DARK, KEPT_BRIGHT)
+    kept = limit * np.tanh(brightness / limit)
     return (band - kept) * mask[:, None]
 
 

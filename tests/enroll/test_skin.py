@@ -1,0 +1,173 @@
+import cv2
+import numpy as np
+import pytest
+from staged_face import LIGHT, SKIN_LINEAR, dressed, staged_face
+
+from avatar3d.color import srgb_to_linear
+from avatar3d.enroll.crop import crop
+from avatar3d.enroll.fit import fit_face
+from avatar3d.enroll.skin import build_skin, view_skin
+from avatar3d.head.landmarks import fitting_head
+from avatar3d.head.model import EYES, TEETH
+from avatar3d.motion.code import MotionCode
+from avatar3d.render.frame import RenderOptions
+from avatar3d.render.reference import ReferenceRenderer
+from avatar3d.render.scene import light_basis
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def head():
+    return fitting_head()
+
+
+def enrolled(smile, head, size=1024):
+    face = staged_face(smile)
+    fit = fit_face(face.landmarks, face.motion.weights, 512, 512, face.camera.intrinsics[0, 0], head)
+    picture = crop(face.rgb, fit.camera, face.landmarks.points_px, 90.0, 640)
+    matte = crop_mask(face.matte, picture)
+    view = view_skin(picture, fit, head, matte, np.zeros_like(matte))
+    return face, fit, view, build_skin(view, np.zeros_like(matte), size=size)
+
+
+def crop_mask(mask, picture):
+    from avatar3d.enroll.crop import resample
+
+    return resample(mask.astype(np.float32), picture.matrix, picture.camera.width, constant=True)
+
+
+@pytest.fixture(scope="module")
+def calm(head):
+    return enrolled(0.0, head)
+
+
+@pytest.fixture(scope="module")
+def smiling(head):
+    return enrolled(0.8, head)
+
+
+def drawn(head, fit, skin, motion, camera):
+    avatar = dressed(head, fit.neutral_vertices, skin.base_color, skin.light, texture_deltas=skin.texture_deltas)
+    return ReferenceRenderer().render(avatar, motion, [camera], RenderOptions(form="mesh"))[0]
+
+
+@pytest.mark.parametrize("case", ["calm", "smiling"])
+def test_the_photo_is_drawn_again_at_its_own_camera(case, head, request):
+    _, fit, view, skin = request.getfixturevalue(case)
+    frame = drawn(head, fit, skin, fit.motion, view.picture.camera)
+    trusted = np.zeros(view.picture.rgb.shape[:2], np.uint8)
+    chosen = (view.nodes.weight > 0.95) & (view.nodes.eyes == 0)  # lashes are drawn over the lids
+    x, y = view.nodes.pixels[chosen].astype(int).T
+    trusted[y, x] = 1
+    trusted = cv2.morphologyEx(trusted, cv2.MORPH_CLOSE, np.ones((3, 3), np.uint8)) > 0
+    error = frame.to_srgb8((0, 0, 0))[trusted].astype(float) - view.picture.rgb[trusted]
+    assert trusted.sum() > 15_000
+    assert -10 * np.log10((error**2).mean() / 255**2) > 32
+
+
+def test_the_light_is_found_with_its_side(calm):
+    _, _, view, skin = calm
+    chosen = view.nodes.core
+    normals = view.nodes.normals[chosen]
+    luminance = skin.light @ np.array([0.2126, 0.7152, 0.0722])
+    assert (light_basis(normals) @ luminance).mean() == pytest.approx(1, abs=0.1)
+    assert luminance[1] > 0.08, "the key light comes from the subject's left"
+    true = light_basis(normals) @ LIGHT[:, 0]
+    found = light_basis(normals) @ luminance
+    assert np.corrcoef(true, found)[0, 1] > 0.9
+
+
+def test_unseen_skin_has_the_skins_colour_and_no_backdrop(calm, head):
+    _, fit, _, skin = calm
+    from avatar3d.enroll.surface import atlas, node_graph
+
+    graph = node_graph(head)
+    texels = atlas(head, graph, 1024)
+    colour = srgb_to_linear(skin.base_color.reshape(-1, 3)[texels.raster.texel[texels.on_graph]])
+    back = texels.from_nodes @ graph.rest[:, 2] < -0.09
+    assert back.sum() > 5000
+    plain = srgb_to_linear(skin.skin_color_srgb)
+    assert np.abs(np.median(colour[back], 0) / plain - 1).max() < 0.1
+    assert np.percentile(colour[back][:, 2] / colour[back][:, 0], 99) < 0.75, "the blue backdrop stays out"
+    assert np.abs(plain / plain.sum() - SKIN_LINEAR / SKIN_LINEAR.sum()).max() < 0.05
+
+
+def test_the_texture_has_no_seam(calm, head):
+    """Both copies of a vertex on a texture seam read nearly the same colour."""
+    from avatar3d.field.shells import sample_bilinear
+
+    skin = calm[3]
+    copies = np.flatnonzero((head.weld != np.arange(len(head.weld))) & (head.vertex_part == 0))
+    texture = skin.base_color.astype(np.float32)
+    ours, theirs = (sample_bilinear(texture, head.uv[index]) for index in (copies, head.weld[copies]))
+    assert np.abs(ours - theirs).mean() < 4
+
+
+def test_a_smiling_photo_leaves_a_layer_that_its_motion_switches_on(smiling):
+    _, fit, _, skin = smiling
+    layer = next(delta for delta in skin.texture_deltas if delta.name == "photo expression")
+    assert layer.activation(fit.motion.weights) == pytest.approx(1, abs=1e-3)
+    assert layer.activation(np.zeros(52)) == 0
+
+
+def test_lids_clean_themselves_as_they_close_and_only_then(calm):
+    lids = [delta for delta in calm[3].texture_deltas if delta.name.startswith("closing lid")]
+    assert len(lids) == 2
+    blink = MotionCode.from_expression({"eyeBlinkLeft": 1.0}).weights
+    assert sorted(delta.activation(blink) for delta in lids) == [0, 1]
+    assert max(delta.activation(np.zeros(52)) for delta in lids) == 0
+
+
+def test_eyes_are_painted_with_the_photos_iris_a_pupil_and_a_white(calm, head):
+    skin = calm[3]
+    size = skin.base_color.shape[0]
+    for eye in head.eye_uv:
+        column, row = (eye.centre * size).astype(int)
+        assert skin.base_color[row, column].max() < 30, "pupil"
+        line = np.arange(int(0.9 * eye.radius * size))
+        polar, _ = eye.polar((np.stack([column + line, np.full(len(line), row)], 1) + 0.5) / size)
+        r, _, b = skin.base_color[row, column + int(np.argmin(np.abs(polar - 0.27)))].astype(int)
+        assert b > r, "the staged iris is blue"
+        assert skin.base_color[row, column + int(np.argmin(np.abs(polar - 0.7)))].min() > 120, "white"
+
+
+def test_teeth_are_ivory_and_the_mouth_dark_red(calm, head):
+    from avatar3d.field.shells import uv_raster
+
+    skin = calm[3]
+    texels = uv_raster(head.faces, head.uv, (1024, 1024), 0)
+    colour = srgb_to_linear(skin.base_color.reshape(-1, 3)[texels.texel])
+    part = head.part[texels.triangle]
+    teeth = colour[part == TEETH]
+    bright = teeth[teeth.mean(1) > 0.5]
+    assert len(bright) > 200 and (bright[:, 0] > bright[:, 2]).all()
+    eyes = colour[part == EYES]
+    assert eyes.max() < 0.95, "no eye is pure white"
+
+
+def test_painting_is_repeatable(calm, head):
+    _, _, view, skin = calm
+    again = build_skin(view, np.zeros(view.picture.rgb.shape[:2], np.float32), size=1024)
+    assert np.array_equal(again.base_color, skin.base_color)
+
+
+def test_hair_and_scalp_stay_off_the_skin_and_under_the_hair(calm, head):
+    face, fit, view, _ = calm
+    hair = np.zeros(view.picture.rgb.shape[:2], np.float32)
+    brow_row = int(view.picture.landmarks_px[9, 1])
+    hair[:brow_row] = 1
+    picture = view.picture.rgb.copy()
+    picture[:brow_row] = (20, 90, 20)  # green hair
+    from dataclasses import replace
+
+    green = view_skin(replace(view.picture, rgb=picture), fit, head, crop_mask(face.matte, view.picture), hair)
+    mask = head.regions["scalp"]
+    skin = build_skin(green, hair, mask, np.array([0.2, 0.1, 0.05]), size=512)
+    from avatar3d.enroll.surface import atlas, node_graph
+
+    texels = atlas(head, node_graph(head), 512)
+    colour = skin.base_color.reshape(-1, 3)[texels.raster.texel[texels.on_graph]].astype(int)
+    assert (colour[:, 1] <= colour[:, 0] + 4).mean() > 0.999, "no green anywhere"
+    under = texels.raster.interpolate(head.faces, mask)[texels.on_graph] > 0.99
+    assert np.median(colour[under], 0) == pytest.approx([51, 26, 13], abs=12)
