@@ -1,4 +1,4 @@
-// Colour of the head's surface; DETAIL adds gloss (eyes, teeth, tongue) and the fading rim of the bust.
+// Colour of the head's surface; DETAIL adds gloss (eyes, teeth, tongue), FADED the fading rim of the bust.
 in vec2 surface_uv;
 in vec3 surface_shade;
 #if FIELD != FIELD_NONE
@@ -22,7 +22,7 @@ uniform sampler2D base_color;
 out vec4 premultiplied;
 
 void main() {
-#if DETAIL
+#if FADED
     if (surface_gloss.z < MIN_ALPHA) discard;
 #endif
     vec3 color = COLOR(texture(base_color, surface_uv).rgb) * delta_factor(surface_uv) * surface_shade;
@@ -38,7 +38,7 @@ void main() {
     color += surface_view.w * field(vec3(surface_uv, 0.0), normalize(surface_view.xyz)).rgb;
 #endif
     color = max(color, vec3(0.0));
-#if DETAIL
+#if FADED
     premultiplied = vec4(color * surface_gloss.z, surface_gloss.z);
 #else
     premultiplied = vec4(color, 1.0);

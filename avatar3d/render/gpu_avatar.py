@@ -30,6 +30,8 @@ UNITS = {
     "hair_opacity": 8, "hair_q0": 9, "hair_q1": 10, "field_table": 11, "hair_folded": 12,
 }  # fmt: skip
 DELTA_UNITS = tuple(UNITS[f"delta_{slot}"] for slot in range(MAX_DELTAS))
+# Head faces in drawing order; "reached" are those on which a texture delta shows.
+GROUPS = ("skin", "skin reached", "parts", "parts reached", "lashes", "faded")
 MIN_LOG_RATIO = 1e-3  # a texture delta that stays under a tenth of a percent over a face is not sampled there
 MIN_SHADE = 0.05  # residuals are not raised by more than a twentieth of full light would ask for
 BYTE_ZERO, BYTE_STEPS = 128, 127  # an 8-bit code c stands for (c − 128) / 127 of the texture's largest value
@@ -85,29 +87,31 @@ class HairPasses:
 
 @dataclass
 class Passes:
-    """The programs of one variant and the textures they read: {unit: texture}. `delta` ones apply the texture deltas."""
+    """The programs of one variant and the textures they read: {unit: texture}.
 
-    skin: Pass
-    skin_delta: Pass
-    detail: Pass
-    detail_delta: Pass
+    skin, detail, faded: indexed by the number of texture deltas that are applied. detail adds gloss, faded opacity.
+    """
+
+    skin: list[Pass]
+    detail: list[Pass]
+    faded: list[Pass]
     hair: HairPasses | None
     textures: dict[int, Any]
 
     def __iter__(self) -> Iterator[Pass]:
-        yield from {id(entry): entry for entry in (self.skin, self.skin_delta, self.detail, self.detail_delta)}.values()
+        yield from (*self.skin, *self.detail, *self.faded)
         if self.hair is not None:
             yield from (self.hair.solid, self.hair.cut, self.hair.outer)
 
 
 @dataclass
 class GpuAvatar:
-    """An avatar on the GPU. scope: every GL object. plain_skin_count: faces that no texture delta reaches, drawn first."""
+    """An avatar on the GPU. scope: every GL object. groups: (first, count) of indices in drawing order, see GROUPS."""
 
     context: Any
     avatar: Avatar
     layout: Layout = field(init=False)
-    plain_skin_count: int = field(init=False)
+    groups: dict[str, tuple[int, int]] = field(init=False)
     dynamic: np.ndarray = field(init=False)
     scope: list[Any] = field(default_factory=list)
     passes: dict[Variant, Passes] = field(default_factory=dict)
@@ -123,12 +127,12 @@ class GpuAvatar:
         static = np.concatenate(
             [avatar.vertices, avatar.uv, avatar.vertex_alpha[:, None], avatar.field_weight[:, None], layout.gloss], axis=1
         ).astype(np.float32)
-        faces, self.plain_skin_count = self._drawing_order()
+        faces, self.groups = self._drawing_order()
         self.dynamic = np.zeros((count, 9), np.float32)  # position, normal, shade
         self.dynamic_buffer = self._kept(self.context.buffer(reserve=count * 36, dynamic=True))
         self.static_buffer = self._kept(self.context.buffer(static.tobytes()))
         self.index_buffer = self._kept(self.context.buffer(faces.tobytes()))
-        self.deltas = [self._texture(delta.log_ratio, "f2") for delta in avatar.texture_deltas]
+        self.deltas = [self._texture(_four(delta.log_ratio), "f2") for delta in avatar.texture_deltas]
         hair = avatar.hair
         if hair is not None:
             shell_static = np.concatenate([hair.base, hair.extent, layout.hair_normals, hair.uv], axis=1).astype(np.float32)
@@ -145,16 +149,20 @@ class GpuAvatar:
             resource.release()
         self.scope.clear()
 
-    def _drawing_order(self) -> tuple[np.ndarray, int]:
-        """The layout's faces with the skin that no texture delta reaches in front, and how many those are."""
-        avatar, faces = self.avatar, self.layout.faces
-        skin = faces[: self.layout.skin_count]
-        reached = np.zeros(len(skin), bool)
+    def _drawing_order(self) -> tuple[np.ndarray, dict[str, tuple[int, int]]]:
+        """The layout's faces with those that no texture delta reaches apart, and where each of GROUPS lies in their indices."""
+        avatar, layout = self.avatar, self.layout
+        reached = np.zeros(len(layout.faces), bool)
         for delta in avatar.texture_deltas:
-            _, greatest = face_bounds(np.abs(delta.log_ratio).max(2), avatar.uv, skin)
+            _, greatest = face_bounds(np.abs(delta.log_ratio).max(2), avatar.uv, layout.faces)
             reached |= greatest >= MIN_LOG_RATIO
-        ordered = np.concatenate([skin[~reached], skin[reached], faces[len(skin) :]])
-        return np.ascontiguousarray(ordered, np.int32), int((~reached).sum())
+        counts = (layout.skin_count, layout.part_count, layout.lash_count)
+        kind = np.repeat([0, 2, 4, 5], [*counts, len(reached) - sum(counts)])
+        group = kind + np.where(kind < 4, reached, 0)
+        faces = layout.faces[np.argsort(group, kind="stable")]
+        ends = 3 * np.cumsum([0, *np.bincount(group, minlength=len(GROUPS))])
+        ranges = [(int(first), int(last - first)) for first, last in pairwise(ends)]
+        return np.ascontiguousarray(faces, np.int32), dict(zip(GROUPS, ranges, strict=True))
 
     # --- textures
 
@@ -267,11 +275,9 @@ class GpuAvatar:
             defines |= field_defines(avatar.neural_field)
             generated["field_network"] = field_network(avatar.neural_field)
 
-        def head(detail: int, delta: bool) -> Pass:
-            count = min(len(self.deltas), MAX_DELTAS) if delta else 0
-            program = self._program(
-                "head", {**defines, **_macros(skin_field), "DETAIL": detail, "DELTAS": count}, generated, textures
-            )
+        def head(detail: int, faded: int, deltas: int) -> Pass:
+            own = {"DETAIL": detail, "FADED": faded, "DELTAS": deltas}
+            program = self._program("head", {**defines, **_macros(skin_field), **own}, generated, textures)
             return self._pass(
                 program,
                 [
@@ -281,14 +287,14 @@ class GpuAvatar:
                 self.index_buffer,
             )
 
-        skin, detail = head(0, False), head(1, False)
-        skin_delta, detail_delta = (head(0, True), head(1, True)) if self.deltas else (skin, detail)
+        counts = range(min(len(self.deltas), MAX_DELTAS) + 1)
+        skin, detail, faded = ([head(*kind, deltas) for deltas in counts] for kind in ((0, 0), (1, 0), (1, 1)))
         hair = None
         if avatar.hair is not None:
             if form == "baked" and "hair_q0" not in textures:
                 defines["FIELD"] = FIELD_FORMS["mesh"]
             hair = self._hair_passes(avatar, variant, {**defines, **_macros(hair_field)}, generated, textures)
-        passes = Passes(skin, skin_delta, detail, detail_delta, hair, {UNITS[name]: item for name, item in textures.items()})
+        passes = Passes(skin, detail, faded, hair, {UNITS[name]: item for name, item in textures.items()})
         if avatar.neural_field is not None:
             low, high = avatar.neural_field.box_min, avatar.neural_field.box_max
             for entry in passes:

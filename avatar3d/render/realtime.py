@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -81,6 +81,8 @@ class RealtimeRenderer:
         self._loaded: GpuAvatar | None = None
         self._targets: dict[tuple[int, int], _Target] = {}
         self._info: dict[str, str] | None = None
+        # Called with "head", "hair base" or "hair levels", gives what each stage of a view is drawn within: for measuring.
+        self.stage: Callable[[str], AbstractContextManager[Any]] = nullcontext
 
     @property
     def context(self) -> Any:
@@ -96,6 +98,11 @@ class RealtimeRenderer:
             info = self.context.info
             self._info = {key: info[f"GL_{key.upper()}"] for key in ("vendor", "renderer", "version")}
         return self._info
+
+    @property
+    def avatar(self) -> Avatar:
+        """The loaded avatar; raises InputError before `load`."""
+        return self._require_loaded().avatar
 
     def _current(self) -> AbstractContextManager[Any]:
         """Makes an own context current, so that several renderers may live in one process."""
@@ -144,8 +151,8 @@ class RealtimeRenderer:
         target = self._target(16, 16)
         neutral = build_scene(loaded.avatar, MotionCode(), loaded.layout)
         self._write_scene(loaded, neutral)
-        for deltas in ([], [(0, 1.0)] if loaded.deltas else []):
-            scene = replace(neutral, deltas=deltas)
+        for count in range(len(passes.skin)):
+            scene = replace(neutral, deltas=[(index, 1.0) for index in range(count)])
             self._draw_view(loaded, scene, camera, target.framebuffer, (0, 0, 16, 16), passes, RenderOptions())
         target.framebuffer.read(components=1)
 
@@ -170,12 +177,16 @@ class RealtimeRenderer:
             self._write_scene(loaded, scene)
             return [self._frame(loaded, scene, camera, passes, options) for camera in cameras]
 
+    def pose(self, motion: MotionCode) -> Scene:
+        """The loaded avatar's scene at a motion code; sends nothing."""
+        loaded = self._require_loaded()
+        return build_scene(loaded.avatar, motion, loaded.layout)
+
     def prepare(self, motion: MotionCode) -> Scene:
         """Pose the loaded avatar and send it to the GPU, so that `draw` of the scene waits only for the cameras."""
-        loaded = self._require_loaded()
+        scene = self.pose(motion)
         with self._current():
-            scene = build_scene(loaded.avatar, motion, loaded.layout)
-            self._write_scene(loaded, scene)
+            self._write_scene(self._require_loaded(), scene)
         return scene
 
     def draw(
@@ -265,11 +276,15 @@ class RealtimeRenderer:
         self._set_uniforms(loaded, scene, camera, passes)
         hair = passes.hair if options.hair else None
         if hair is not None:
-            self._draw_hair_base(framebuffer, hair, "back")
-        self._draw_head(loaded, scene, framebuffer, passes)
+            with self.stage("hair base"):
+                self._draw_hair_base(framebuffer, hair, "back")
+        with self.stage("head"):
+            self._draw_head(loaded, scene, framebuffer, passes)
         if hair is not None:
-            self._draw_hair_base(framebuffer, hair, "front")
-            self._draw_hair_levels(framebuffer, hair)
+            with self.stage("hair base"):
+                self._draw_hair_base(framebuffer, hair, "front")
+            with self.stage("hair levels"):
+                self._draw_hair_levels(framebuffer, hair)
 
     def _opaque_state(self, framebuffer: Any) -> None:
         context = self.context
@@ -281,30 +296,28 @@ class RealtimeRenderer:
         framebuffer.depth_mask = True
 
     def _draw_head(self, loaded: GpuAvatar, scene: Scene, framebuffer: Any, passes: Passes) -> None:
-        context, layout = self.context, loaded.layout
+        context, active = self.context, len(scene.deltas)
         self._opaque_state(framebuffer)
-        skin, part, lash = 3 * layout.skin_count, 3 * layout.part_count, 3 * layout.lash_count
-        faded = 3 * len(layout.faces) - skin - part - lash
-        plain = 3 * loaded.plain_skin_count
-        passes.skin.vertex_array.render(vertices=plain)
-        reached, detail = (passes.skin_delta, passes.detail_delta) if scene.deltas else (passes.skin, passes.detail)
-        if skin > plain:
-            reached.vertex_array.render(vertices=skin - plain, first=plain)
-        if part:
-            detail.vertex_array.render(vertices=part, first=skin)
-        if lash:
-            context.disable(context.CULL_FACE)
-            detail.vertex_array.render(vertices=lash, first=skin + part)
-            context.enable(context.CULL_FACE)
-        if faded:
-            # Depth first, then colour where depth is equal: only the front-most faded fragment is blended.
-            context.enable(context.BLEND)
-            context.blend_func = context.ZERO, context.ONE
-            detail.vertex_array.render(vertices=faded, first=skin + part + lash)
-            context.depth_func = "=="
-            context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
-            detail.vertex_array.render(vertices=faded, first=skin + part + lash)
-            context.disable(context.BLEND)
+
+        def draw(group: str, entry: Pass) -> None:
+            first, count = loaded.groups[group]
+            if count:
+                entry.vertex_array.render(vertices=count, first=first)
+
+        draw("skin", passes.skin[0])
+        draw("skin reached", passes.skin[active])
+        draw("parts", passes.detail[0])
+        draw("parts reached", passes.detail[active])
+        context.disable(context.CULL_FACE)
+        draw("lashes", passes.detail[active])
+        # Depth first, then colour where depth is equal: only the front-most faded fragment is blended.
+        context.enable(context.CULL_FACE | context.BLEND)
+        context.blend_func = context.ZERO, context.ONE
+        draw("faded", passes.faded[active])
+        context.depth_func = "=="
+        context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
+        draw("faded", passes.faded[active])
+        context.disable(context.BLEND)
 
     def _draw_hair_base(self, framebuffer: Any, hair: HairPasses, culled: str) -> None:
         """Draw the base's faces that are not culled: the outside with `culled` "back", the inside with "front"."""

@@ -1,0 +1,196 @@
+"""`avatar3d bench`: what each rung costs beside a plain mesh, and how near its picture is to the reference."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+from avatar3d.errors import InputError
+
+SIZES = ((256, 256), (512, 512), (896, 1007), (1680, 1760))  # the last two: per eye of a simulated and of a real headset
+QUICK_SIZES = ((512, 512),)
+RATIO_SIZE = (512, 512)  # of the keys that name one ratio
+DEFAULT_SECONDS = 1.5
+PEERS_HINT = "not measured; run tools/bench_peers and pass its file with --peers"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's own options."""
+    parser.add_argument("avatar", type=Path)
+    parser.add_argument("-o", "--out", type=Path, help="folder for bench.json, and growth.png with --growth")
+    parser.add_argument("--quick", action="store_true", help="one size, 512×512, and a small parity check")
+    parser.add_argument("--thorough", action="store_true", help="parity over 12 views × 6 expressions")
+    parser.add_argument("--growth", action="store_true", help="cost against hair levels, resolution and number of heads")
+    parser.add_argument("--no-parity", action="store_true", help="skip the comparison with the reference (which needs torch)")
+    parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS, help="time for each case (default: %(default)s)")
+    parser.add_argument("--peers", type=Path, help="what tools/bench_peers wrote")
+
+
+def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
+    """Measure; returns the result for --json and the lines of the table. Raises InputError on wrong arguments."""
+    from avatar3d.bench.measure import Stand
+    from avatar3d.files import replacing
+    from avatar3d.glb import read_glb
+    from avatar3d.progress import ProgressBar
+    from avatar3d.runtime.governor import read_config
+
+    if not 0.05 <= arguments.seconds <= 600:
+        raise InputError(f"--seconds {arguments.seconds:g} is outside 0.05..600")
+    peers = _read_peers(arguments.peers)
+    avatar = read_glb(arguments.avatar)
+    rungs = {name: settings.options for name, settings in read_config().rungs.items()}
+    stand = Stand(avatar, list(rungs.values()))
+    try:
+        with ProgressBar(not arguments.quiet) as progress:
+            result, lines = _measure(arguments, stand, rungs, peers, progress)
+    finally:
+        stand.close()
+    if arguments.out is not None:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        with replacing(arguments.out / "bench.json") as temporary:
+            temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        if arguments.growth:
+            from avatar3d.bench.growth import plot
+
+            with replacing(arguments.out / "growth.png") as temporary:
+                plot(result["growth"], temporary)  # type: ignore[arg-type]
+    return result, lines
+
+
+def _read_peers(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        peers = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path} as what tools/bench_peers writes: {error}") from error
+    if not isinstance(peers, dict) or not isinstance(peers.get("peers"), dict):
+        raise InputError(f"{path} is not what tools/bench_peers writes: it has no peers")
+    return peers
+
+
+def _measure(
+    arguments: argparse.Namespace, stand: Any, rungs: dict[str, Any], peers: dict[str, Any], progress: Any
+) -> tuple[dict[str, object], list[str]]:
+    from avatar3d.bench.field import POINTS, shader_ms, training_ms
+    from avatar3d.bench.measure import CONTROL, Case, stage_shares, time_cases
+
+    avatar = stand.renderer.avatar
+    sizes = QUICK_SIZES if arguments.quick else SIZES
+    cases = [
+        Case(name, options, width, height, eyes)
+        for width, height in sizes
+        for eyes in (1, 2)
+        for name, options in [(CONTROL, None), *rungs.items()]
+    ]
+    timings = time_cases(stand, cases, arguments.seconds, progress)
+    control = {(case.width, case.height, case.eyes): timings[case].summary() for case in cases if case.options is None}
+    runs, controls = [], []
+    for case in cases:
+        summary, plain = timings[case].summary(), control[case.width, case.height, case.eyes]
+        row = {"rung": case.name, "width": case.width, "height": case.height, "eyes": case.eyes, **summary}
+        row["over_mesh"] = round(summary["p50_ms"] / plain["p50_ms"], 3)
+        row["cpu_over_mesh"] = round(summary["cpu_ms"] / plain["cpu_ms"], 3)
+        (controls if case.options is None else runs).append(row)
+    at_ratio = {row["rung"]: row for row in runs if (row["width"], row["height"], row["eyes"]) == (*RATIO_SIZE, 2)}
+    shares = {name: stage_shares(stand, Case(name, options, *RATIO_SIZE, 2)) for name, options in rungs.items()}
+    same, whole, parity_reason = _parity(arguments, avatar, rungs, stand.renderer)
+    shader = shader_ms(stand)
+    forward = backward = None
+    if avatar.neural_field is not None and parity_reason is None:
+        forward, backward = training_ms(avatar.neural_field)
+    theirs = peers.get("nerfstudio")
+    speedup = None
+    if shader and isinstance(theirs, dict) and theirs.get("forward_cpu_ms"):
+        speedup = round(theirs["forward_cpu_ms"] / shader, 2)
+    result: dict[str, object] = {
+        "runs": runs,
+        "plain_mesh": controls,
+        "baked_over_mesh": at_ratio["baked"]["over_mesh"],
+        "live_over_mesh": at_ratio["live"]["over_mesh"],
+        "reduced_over_mesh": at_ratio["reduced"]["over_mesh"],
+        "stage_shares": shares,
+        "parity_psnr_db": same,
+        "fidelity_psnr_db": whole,
+        "parity_missing": parity_reason,
+        "field": {
+            "points": POINTS,
+            "shader_cpu_ms": _rounded(shader),
+            "kernels_forward_cpu_ms": _rounded(forward),
+            "kernels_training_cpu_ms": _rounded(backward),
+            "nerfstudio": theirs if theirs is not None else PEERS_HINT,
+        },
+        "field_speedup_over_nerfstudio": speedup,
+        "field_training_speedup_over_nerfstudio": (
+            round(theirs["training_cpu_ms"] / backward, 2)
+            if backward and isinstance(theirs, dict) and theirs.get("training_cpu_ms")
+            else None
+        ),
+        "peers": peers.get("peers", {}) or {"missing": PEERS_HINT},
+        "machine": machine(stand.renderer.info),
+    }
+    if arguments.growth:
+        from avatar3d.bench.growth import growth
+
+        result["growth"] = growth(stand, arguments.seconds)
+    return result, _table(result)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _parity(
+    arguments: argparse.Namespace, avatar: Any, rungs: dict[str, Any], renderer: Any
+) -> tuple[dict[str, float | None], dict[str, float | None], str | None]:
+    """Both comparisons of avatar3d.bench.parity, or nothing with the reason."""
+    nothing: dict[str, float | None] = dict.fromkeys(rungs)
+    if arguments.no_parity:
+        return nothing, dict(nothing), "left out with --no-parity"
+    from avatar3d.bench.parity import parity
+
+    view_count, expression_count = (12, 6) if arguments.thorough else (3, 1) if arguments.quick else (4, 2)
+    try:
+        same, whole = parity(avatar, rungs, renderer, view_count, expression_count)
+    except ModuleNotFoundError as error:
+        return nothing, dict(nothing), f"the reference renderer needs {error.name}; pip install 'avatar3d[train]'"
+    return dict(same), dict(whole), None
+
+
+def machine(renderer_info: dict[str, str]) -> dict[str, object]:
+    """What the figures were measured on; load1 is the load average before them over the cores, to judge them by."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return {
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "load1": load,
+        "renderer": renderer_info,
+        "argv": sys.argv[1:],
+    }
+
+
+def _table(result: dict[str, object]) -> list[str]:
+    lines = [
+        f"{'':12} {'size':>10} {'eyes':>4} {'p50':>8} {'p95':>8} {'p99':>8} {'max':>8} {'cpu':>8} {'÷ mesh':>7} {'÷ cpu':>6}"
+    ]
+    for row in [*result["plain_mesh"], *result["runs"]]:  # type: ignore[misc]
+        size = f"{row['width']}×{row['height']}"
+        numbers = " ".join(f"{row[key]:8.2f}" for key in ("p50_ms", "p95_ms", "p99_ms", "max_ms", "cpu_ms"))
+        ratios = f"{row['over_mesh']:7.2f} {row['cpu_over_mesh']:6.2f}"
+        lines.append(f"{row['rung']:12} {size:>10} {row['eyes']:>4} {numbers} {ratios}")
+    for title, key in (
+        ("against the reference, same settings", "parity_psnr_db"),
+        ("against the live whole", "fidelity_psnr_db"),
+    ):
+        values = result[key]
+        shown = ", ".join(f"{name} {'-' if value is None else f'{value:.1f} dB'}" for name, value in values.items())  # type: ignore[attr-defined]
+        lines.append(f"{title}: {shown}")
+    speedup = result["field_speedup_over_nerfstudio"]
+    lines.append(f"field query ÷ nerfstudio: {'not measured' if speedup is None else f'{speedup:.1f} times faster'}")
+    return lines
