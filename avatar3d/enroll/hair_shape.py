@@ -32,10 +32,15 @@ RIM_WIDTH = 0.22  # in cosine of the angle to the view: what lies within it form
 EARS_COVERED = 0.35  # share of an ear's points under hair from which on it counts as covered
 SCALP_NEIGHBOURS, SCALP_SPREAD_RAD = 8, 0.03
 NAPE_BELOW_EAR_M = 0.014
+NAPE_SHARE, NAPE_FULL_ABOVE_EAR_M = 0.12, 0.025  # of the thickness at the nape; full from this far above the ears
+HEM_WAVE_M = 0.0022  # how unevenly an unseen lower edge falls, one lock to the next
 PINNA_M = 0.004  # what stands off the scalp by this much beside it is the ear itself
 EAR_HOLLOW_SHARE, EAR_HOLLOW_RAD = 0.35, 0.035  # from the ear's back on it is hollow; half a ray map's cell about its points
 BARE_GAP_PX = 7  # skin this far from any hair is bare, work pixels
 BARE_FACING = 0.10  # cosine to the camera from which on the photo is believed about bare skin
+THICKNESS_SCREEN, CROPPED_THICKNESS_SCREEN = 0.016, 0.08  # pull of unseen thickness to the usual one, see Harmonic
+CROPPED_M, MEDIUM_M = 0.006, 0.012  # usual thickness up to which hair is cropped, from which on it is not
+CROPPED_BACK_QUANTILE = 0.3  # of the outline's thickness that cropped hair has where none is seen
 CROPPED_SPREAD = 1.7  # cropped hair is nowhere thicker than this times its median at the outline
 
 
@@ -44,7 +49,8 @@ class HairShape:
     """Maps of (ROWS, COLUMNS) about `centre` (3,), head frame, metres.
 
     scalp: radius of the bare head. thickness: of the hair over it, tapering to RIM_THICKNESS_M at its rim. coverage: in
-    [0, 1], where hair is. facing: cosine toward the photo's camera. bare: (H, W) of the work picture, see bare_skin. covered: True where hair hides the ears.
+    [0, 1], where hair is. facing: cosine toward the photo's camera. bare: (H, W) of the work picture, see bare_skin.
+    covered: True where hair hides the ears.
     error_px, error_m: mean distance of the projected outline from the hair mask's; iou: of the two outlines' areas.
     """
 
@@ -123,6 +129,7 @@ class _Solver:
         self.yaw = float(np.degrees(np.arctan2(-view[0], -view[2])))
         self.azimuth = np.degrees(np.arctan2(self.rays[..., 0], self.rays[..., 2]))  # about the vertical, 0 in front
         self.harmonic = Harmonic(ROWS, COLUMNS)
+        self.locks = np.clip(blur(grain(ROWS, COLUMNS, 0.02, 22).mean(0, keepdims=True).repeat(ROWS, 0) * 3, 0.5), -2, 2)
         self.ears = self._pinnae(vertices, head)
         hidden = {side: self._hidden_share(side) for side in (-1, 1)}
         near = 0 if abs(self.yaw) < TURNED_DEG else int(np.sign(self.yaw))  # the far side is seen edge-on: it copies this one
@@ -150,6 +157,10 @@ class _Solver:
             opened = minimum_filter1d(filled, spur_bins, mode="wrap")
             opened = maximum_filter1d(opened, spur_bins, mode="wrap")
             edge = np.where(edge > opened + SPUR_PX, opened, edge)
+            if not self.covered and abs(self.yaw) < 2 * TURNED_DEG:
+                # Short hair is alike on both sides: what stands out on one is backdrop.
+                other = edge[(OUTLINE_BINS // 2 - np.arange(OUTLINE_BINS)) % OUTLINE_BINS]
+                edge = np.where(other > 0, np.minimum(edge, (edge + other) / 2 + SPUR_PX), edge)
         beyond = look_up(self.seg.matte, centre + axis * (edge + 6.0)[:, None])
         return _Outline(centre, edge, (edge > 0) & (beyond < 0.6))
 
@@ -193,13 +204,13 @@ class _Solver:
             back = min(self.side_low[1], self.side_low[-1]) - 0.002
             back = min(back, nape) if back < ear_low + 0.02 else back
             blend = np.clip((around - 90) / 70, 0, 1)
-            limit = side * (1 - blend) + back * blend
+            limit = side * (1 - blend) + back * blend + 2 * HEM_WAVE_M * self.locks * blend
             softness = np.full_like(limit, 0.002)
         else:
             behind = np.clip((ear_back + 0.016 - depth) / 0.022, 0, 1)
             # In front of the ear a sideburn, over it an arch, behind it down to the nape, lowest beside its middle.
             before = np.where(depth > ear_front - 0.002, ear_top - 0.016, ear_top + 0.004)
-            hem = nape + 0.004 * np.cos(np.radians((around - 155) * 6))
+            hem = nape + HEM_WAVE_M * self.locks + 0.004 * np.cos(np.radians((around - 155) * 6))
             limit = before * (1 - behind) + hem * behind
             softness = np.where(around > 100, 0.006, 0.002)
         grows = 1 / (1 + np.exp(-np.clip((height - limit) / softness, -30, 30)))
@@ -215,6 +226,8 @@ class _Solver:
         # Cropped hair is thin beside the face: a small misfit there would look at skin or backdrop.
         window = 0.12 if self.covered and abs(self.yaw) < TURNED_DEG else 0.30
         observed = np.clip((self.facing - window) / 0.2, 0, 1)
+        # On a turned head the far temple is seen edge-on: it copies the near one.
+        observed = observed * (1 - np.clip((mirrored(self.facing) - self.facing - 0.12) / 0.15, 0, 1))
         mean = float(thickness.mean())
         error, both = np.zeros(0), np.ones((2, 0))
         for step in range(ROUNDS):
@@ -282,7 +295,12 @@ class _Solver:
             if not self.covered:
                 target = np.minimum(target, CROPPED_SPREAD * np.median(target[strong]) + RIM_THICKNESS_M)
             mean = float(np.average(target[strong], weights=weight[strong]))
-        filled = self.harmonic.fill(target, 8 * weight + 1e-6, 0.016, mean, start=thickness)
+            if not self.covered:
+                mean = float(np.quantile(target[strong], CROPPED_BACK_QUANTILE))
+        # Cropped hair is cut to one length: bumps of the outline are not carried to the back of the head.
+        cropped = 0.0 if self.covered else np.clip((MEDIUM_M - mean) / (MEDIUM_M - CROPPED_M), 0, 1)
+        screen = THICKNESS_SCREEN + cropped * (CROPPED_THICKNESS_SCREEN - THICKNESS_SCREEN)
+        filled = self.harmonic.fill(target, 8 * weight + 1e-6, screen, mean, start=thickness)
         return np.clip(filled, MIN_THICKNESS_M, MAX_THICKNESS_M), mean
 
     def _taper(self, thickness: np.ndarray, region: np.ndarray) -> np.ndarray:
@@ -291,6 +309,12 @@ class _Solver:
         steep = np.sqrt(np.clip((blur(region, 1.75) - 0.42) / 0.5, 0, 1))
         wide = np.clip((blur(region, 6.5) - 0.42) / 0.55, 0, 1) ** 0.8
         taper = steep * (1 - front) + np.minimum(steep, wide) * front
+        if not self.covered:
+            # Hair that leaves the ears free is cut shorter toward the nape.
+            ear_top, nape = self.ears[:, 1].max() + NAPE_FULL_ABOVE_EAR_M, self.ears[:, 1].min() - NAPE_BELOW_EAR_M
+            height = self.centre[1] + self.rays[..., 1] * self.scalp
+            share = np.clip((height - nape) / (ear_top - nape), 0, 1)
+            taper = taper * (NAPE_SHARE + (1 - NAPE_SHARE) * share * share * (3 - 2 * share))
         return blur(RIM_THICKNESS_M + np.clip(thickness - RIM_THICKNESS_M, 0, None) * taper, 0.5).astype(np.float64)
 
 

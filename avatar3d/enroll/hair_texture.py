@@ -28,6 +28,7 @@ BANDS_TEXELS = (0.9, 1.8, 3.6, 7.2, 14.4, 28.8)  # blurs between which the detai
 FINE_FACING, COARSE_FACING = (0.45, 0.70), (0.30, 0.56)  # cosine to the photo's camera over which a band comes from the photo
 TONE_OFFSET = 0.02  # linear; tones are log(albedo + offset), so that the noise of deep shadow does not pass for contrast
 SCALP_SHADE = 0.45  # of the hair's albedo: skin seen between its roots
+PALE_FROM = 0.2  # linear albedo from which on hair is pale
 MIN_STRAND_M, MAX_STRAND_M = 0.003, 0.045
 STRAND_PER_COHERENCE_M = 0.16  # cropped curls measure 0.35 and long straight hair 0.6 on the scale of the structure tensor,
 NOISE_COHERENCE = 0.33  # where noise measures this
@@ -76,7 +77,10 @@ def build_texture(
     opacity = _opacity(seen, strands, inside_m, shape)
     under = enlarge(inside_m, *base.shape[:2]) > 0.004
     scalp = SCALP_SHADE * np.clip(np.exp(np.median(base[under] if under.any() else base.reshape(-1, 3), 0)) - TONE_OFFSET, 0, 1)
-    return HairTexture(to_u8(linear_to_srgb(color)), opacity, inside_m, linear_to_srgb(scalp))
+    # Between pale hairs the skin itself shows.
+    face = srgb_to_linear(np.median(work.rgb[seg.face_mask], 0).astype(np.uint8)) if seg.face_mask.any() else scalp
+    pale = np.clip((scalp.mean() / SCALP_SHADE - PALE_FROM) / (1 - PALE_FROM) * 2, 0, 0.9)
+    return HairTexture(to_u8(linear_to_srgb(color)), opacity, inside_m, linear_to_srgb(scalp * (1 - pale) + face * pale))
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,8 @@ def _look_at_photo(
     solid *= _ramp(blur(solid, 3.0), 0.35, 0.8)
     alpha = np.where(facing > 0.12, cv2.remap(seg.hair_alpha, xs, ys, cv2.INTER_LINEAR), 0)
     coarse = enlarge(blur(shape.coverage, 1.2), *size)  # a hairline that was guessed has no corners
-    near = _ramp(facing, 0.25, 0.5)
+    # On a turned head the far temple is seen edge-on: there the shape's mirror image of the near one is better.
+    near = _ramp(facing, 0.25, 0.5) * (1 - _ramp(mirrored(facing) - facing, 0.05, 0.25))
     bare = cv2.remap(shape.bare, xs, ys, cv2.INTER_LINEAR) * (facing > BARE_FACING)
     coverage = _main_patch((coarse * (1 - near) + alpha * near) * (1 - bare))
     shade = enlarge(shade_of(normals, light, power), *size)

@@ -17,10 +17,12 @@ from avatar3d import __version__
 from avatar3d.avatar import PART_SKIN, Avatar
 from avatar3d.camera import Camera
 from avatar3d.enroll.agreement import Agreement, agreement
+from avatar3d.enroll.cranium import grow_cranium
 from avatar3d.enroll.crop import WorkPicture, between, crop
 from avatar3d.enroll.fit import FaceFit, fit_face
 from avatar3d.enroll.hair import HairResult, build_hair
 from avatar3d.enroll.light import SHADING_POWER
+from avatar3d.enroll.refine_hair import refine_hair
 from avatar3d.enroll.segment import WORK_IOD_PX, segment
 from avatar3d.enroll.settle import settle_texture
 from avatar3d.enroll.skin import SkinResult, build_skin, view_skin
@@ -105,6 +107,7 @@ def enroll(
     with watch("segment"):
         coarse = crop(photo.rgb, fit.camera, face.landmarks.points_px, WORK_IOD_PX, SEGMENT_SIZE_PX)
         segmentation = segment(coarse)
+        fit = grow_cranium(fit, head, coarse, segmentation.matte)
     warnings += segmentation.notes
 
     progress(0.18, "estimating the light")
@@ -131,10 +134,13 @@ def enroll(
         )
     avatar = _assemble(head, fit, skin, hair, face.landmarks.yaw_rad)
 
+    evidence = PhotoEvidence(fine.rgb, fine.camera, fit.motion, matte, hair_alpha)
+    with watch("refine_hair"):
+        avatar = refine_hair(avatar, evidence)
+
     training: TrainReport | None = None
     if options.field:
         with watch("field"):
-            evidence = PhotoEvidence(fine.rgb, fine.camera, fit.motion, matte, hair_alpha)
             avatar, training = _train(avatar, evidence, make_generator(evidence), options, progress)
 
     progress(0.95, "comparing with the photo")
