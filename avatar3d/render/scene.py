@@ -51,15 +51,55 @@ def light_direction(light: np.ndarray) -> np.ndarray:
     return direction / length if length > 1e-6 else USUAL_LIGHT_DIRECTION
 
 
+@dataclass(frozen=True)
+class Adjacency:
+    """Which faces meet at each welded vertex, sorted, so that sums over them are one pass.
+
+    corners: (3, F) vertex of each corner. meeting: faces by the vertex they meet at. starts: where each vertex's begin.
+    owner: (V,) which of those sums a vertex takes, −1 where no face meets.
+    """
+
+    corners: np.ndarray
+    meeting: np.ndarray
+    starts: np.ndarray
+    owner: np.ndarray
+
+    @classmethod
+    def of(cls, faces: np.ndarray, weld: np.ndarray) -> Adjacency:
+        """For faces (F, 3) over vertices with weld (V,), the first vertex at the same place."""
+        corners = np.ascontiguousarray(np.asarray(faces, np.int64).T)
+        welded = weld[corners].ravel()
+        order = np.argsort(welded, kind="stable")
+        starts = np.flatnonzero(np.diff(welded[order], prepend=-1))
+        sum_of = np.full(len(weld), -1)
+        sum_of[welded[order][starts]] = np.arange(len(starts))
+        return cls(corners, order % max(len(faces), 1), starts, sum_of[weld])
+
+
 def smooth_normals(vertices: np.ndarray, faces: np.ndarray, weld: np.ndarray) -> np.ndarray:
+    """`vertex_normals` of a mesh that is seen once: faces (F, 3), weld (V,) first vertex at the same place."""
+    return vertex_normals(vertices, Adjacency.of(faces, weld))
+
+
+def vertex_normals(vertices: np.ndarray, adjacency: Adjacency) -> np.ndarray:
     """(V, 3) f32 area-weighted unit normals of (V, 3) vertices, shared by welded vertices; +Z where there is no area."""
-    a, b, c = (vertices[faces[:, corner]] for corner in range(3))
-    face_normals = np.cross(b - a, c - a)
-    corners = weld[faces].T.ravel()
-    tiled = np.tile(face_normals, (3, 1))
-    sums = np.stack([np.bincount(corners, tiled[:, axis], minlength=len(vertices)) for axis in range(3)], axis=1)[weld]
-    length = np.linalg.norm(sums, axis=1, keepdims=True)
-    return np.where(length > 1e-20, sums / np.maximum(length, 1e-20), [0.0, 0.0, 1.0]).astype(np.float32)
+    places = np.ascontiguousarray(vertices.T, np.float32)
+    a, b, c = (places.take(corner, axis=1) for corner in adjacency.corners)
+    b -= a
+    c -= a
+    area = np.empty_like(a)
+    for axis in range(3):
+        following, last = (axis + 1) % 3, (axis + 2) % 3
+        np.multiply(b[following], c[last], out=area[axis])
+        area[axis] -= b[last] * c[following]
+    normals = np.zeros((3, len(adjacency.starts) + 1), np.float32)  # the last sum, of no face, is of index −1
+    if len(adjacency.starts):
+        np.add.reduceat(area.take(adjacency.meeting, axis=1), adjacency.starts, axis=1, out=normals[:, :-1])
+    length = np.sqrt((normals * normals).sum(0))
+    flat = length <= 1e-20
+    normals /= np.where(flat, 1, length)
+    normals[:, flat] = [[0], [0], [1]]
+    return np.ascontiguousarray(normals.take(adjacency.owner, axis=1).T)
 
 
 def view_directions(positions: np.ndarray, normals: np.ndarray, eye: np.ndarray) -> np.ndarray:
@@ -80,6 +120,7 @@ class Layout:
     faces: (F, 3) i32 of the head in drawing order: [front-facing skin, other front-facing parts, lashes, faded]; the three
     counts are `skin_count`, `part_count`, `lash_count`, the rest fades (a vertex alpha below one) and is blended over.
     order: (F,) index into avatar.faces. gloss: (V, 2) f32 strength and exponent. hair_normals: (N, 3) f32 head frame.
+    adjacency: of avatar.faces.
     """
 
     faces: np.ndarray
@@ -90,6 +131,7 @@ class Layout:
     vertex_part: np.ndarray
     gloss: np.ndarray
     hair_normals: np.ndarray | None
+    adjacency: Adjacency
 
     @property
     def two_sided(self) -> np.ndarray:
@@ -124,6 +166,7 @@ def layout_of(avatar: Avatar) -> Layout:
         vertex_part=vertex_part,
         gloss=table[vertex_part],
         hair_normals=None if hair is None else smooth_normals(hair.base, hair.faces, hair.weld),
+        adjacency=Adjacency.of(avatar.faces, avatar.weld),
     )
 
 
@@ -181,7 +224,7 @@ def build_scene(avatar: Avatar, motion: MotionCode, layout: Layout | None = None
     """Pose and light an avatar; pass the avatar's own `layout_of` where many frames are drawn."""
     layout = layout or layout_of(avatar)
     vertices = pose_vertices(avatar.vertices, avatar.expression, motion, avatar.head_weight, avatar.joints, layout.vertex_part)
-    normals = smooth_normals(vertices, avatar.faces, avatar.weld)
+    normals = vertex_normals(vertices, layout.adjacency)
     hair = None
     if avatar.hair is not None and layout.hair_normals is not None:
         rotation, translation = head_transform(motion, avatar.joints)

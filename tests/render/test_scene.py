@@ -110,3 +110,11 @@ def test_the_strongest_deltas_are_drawn(avatar: Avatar) -> None:
     assert len(drawn) == MAX_DELTAS
     assert [index for index, _ in drawn] == [1, 3, 4, 5]
     assert active_deltas(replace(avatar, texture_deltas=deltas[2:3]), np.zeros(52)) == []
+
+
+def test_normals_of_vertices_without_a_face_or_area_point_ahead() -> None:
+    vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 1], [5, 5, 5], [2, 0, 0], [3, 0, 0]], np.float32)
+    faces = np.array([[0, 2, 1], [1, 4, 5]])
+    normals = smooth_normals(vertices, faces, np.arange(6))
+    np.testing.assert_allclose(normals[[0, 1, 2]], [[0, 1, 0]] * 3, atol=1e-6)
+    np.testing.assert_allclose(normals[[3, 4, 5]], [[0, 0, 1]] * 3, atol=1e-6)
