@@ -16,7 +16,6 @@ from avatar3d.enroll.surface import NodeGraph, depth_map
 from avatar3d.head.model import LASHES, HeadModel
 from avatar3d.head.rig import pose_vertices
 from avatar3d.motion.code import ARKIT_INDEX
-from avatar3d.render.scene import smooth_normals
 
 EYE_RIGHT = (33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246)
 EYE_LEFT = (263, 249, 390, 373, 374, 380, 381, 382, 362, 398, 384, 385, 386, 387, 388, 466)
@@ -89,7 +88,7 @@ def look_at_photo(
     matte, hair_alpha: (H, W) in [0, 1] of the same picture; without them the face alone is trusted.
     """
     posed = posed_as_photographed(fit, head)
-    normals = smooth_normals(posed, head.faces, head.weld)
+    normals = head.normals(posed)
     positions = graph.spread @ posed.astype(np.float64)
     node_normals = graph.spread @ normals.astype(np.float64)
     node_normals /= np.linalg.norm(node_normals, axis=1, keepdims=True) + 1e-12
