@@ -49,7 +49,7 @@ from avatar3d.camera import Camera
 from avatar3d.errors import InputError, WorkError
 from avatar3d.files import write_bytes
 from avatar3d.geometry import smooth_normals
-from avatar3d.gltf import ELEMENT_ARRAY_BUFFER, GltfReader, GltfWriter, Json, plain
+from avatar3d.gltf import ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER, GltfReader, GltfWriter, Json, plain
 from avatar3d.motion.code import ARKIT_NAMES, MotionCode
 
 EXTENSION = "AVATAR3D_neural"
@@ -176,10 +176,17 @@ class _Core:
         for (part, side), faces in slots.items():
             if part not in materials:
                 roughness, two_sided = _MATERIALS[part]
-                materials[part] = self._material(PART_NAMES[part], texture, roughness, two_sided)
+                mode: Json | None = {"alphaMode": "BLEND"} if part == PART_LASH else None
+                materials[part] = self._material(PART_NAMES[part], texture, roughness, two_sided, mode=mode)
             first, count = groups[part, side]
             moved = part != PART_EYE or bool(avatar.expression[:, np.unique(faces)].any())
             attributes, targets = self._group_accessors(first, count, views, part != PART_EYE, moved)
+            if part == PART_LASH:
+                # Core glTF's only per-vertex cover is the vertex colour's alpha.
+                cover = np.full((count, 4), 255, np.uint8)
+                cover[:, 3] = np.round(255 * avatar.vertex_alpha[first : first + count])
+                view = writer.view(cover.tobytes(), ARRAY_BUFFER)
+                attributes = {**attributes, "COLOR_0": writer.accessor(view, cover, normalized=True)}
             dtype = np.uint16 if count < 2**16 else np.uint32
             local = (faces - first).astype(dtype).ravel()
             view = writer.view(local.tobytes(), ELEMENT_ARRAY_BUFFER)

@@ -333,12 +333,15 @@ def _points_outward(points: np.ndarray, faces: np.ndarray) -> bool:
     return float((np.cross(a, b) * c).sum()) > 0
 
 
-UPPER_LASHES, LOWER_LASHES, LASH_POINTS = 46, 28, 5
+# A lid's lashes are one sheet: strands thinner than a pixel would glitter, a sheet whose cover varies along the rim does not.
+UPPER_LASHES, LOWER_LASHES = 26, 15  # columns of a sheet, by turns a lash and the gap beside it
+LASH_ROWS = (0.0, 0.4, 0.75, 1.0)  # of a lash's length
+LASH_COVER, GAP_COVER = 0.85, 0.25  # at the root; toward the tips both fall to nothing
 
 
 @dataclass
 class Lashes:
-    """Ribbons of one lid rim: their geometry, and for each vertex its root's weights, offset and the eye centre's control."""
+    """The sheet of one lid rim: its geometry, and for each vertex its root's weights, offset and the eye centre's control."""
 
     piece: Piece
     roots: sp.csr_matrix
@@ -347,54 +350,58 @@ class Lashes:
     centre_control: int
 
 
-def lash_ribbons(
+def lash_sheet(
     rim: np.ndarray, rim_index: np.ndarray, centre: np.ndarray, centre_control: int, upper: bool, columns: int
-) -> Lashes:
-    """Thin tapered ribbons along a lid rim.
+) -> tuple[Lashes, np.ndarray]:
+    """The lashes along a lid rim and their cover (N,) in [0, 1].
 
-    rim (N,3) ordered from the inner to the outer corner; rim_index (N,) the controls of those points.
+    rim (N,3) ordered from the inner to the outer corner; rim_index (N,) the controls of those points. The sheet is made
+    twice, facing both ways, so that it needs no two-sided material.
     """
     rng = np.random.default_rng(1)
-    count = UPPER_LASHES if upper else LOWER_LASHES
+    count = 2 * (UPPER_LASHES if upper else LOWER_LASHES) + 1
     arc = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(rim, axis=0), axis=1))]
     side = np.sign(centre[0])
-    vertices, faces, uv, rows, cols, data, offsets = [], [], [], [], [], [], []
-    at = np.linspace(0.08, 0.97, count)
-    for q in at:
-        s = np.clip(q + rng.normal() * 0.004, 0, 1) * arc[-1]
+    along = np.array(LASH_ROWS)[:, None]
+    vertices, uv, rows, cols, data, offsets, cover = [], [], [], [], [], [], []
+    for column, q in enumerate(np.linspace(0.06, 0.98, count)):
+        is_lash = column % 2 == 1
+        s = q * arc[-1]
         k = int(np.clip(np.searchsorted(arc, s) - 1, 0, len(rim) - 2))
         t = (s - arc[k]) / (arc[k + 1] - arc[k])
         root = (1 - t) * rim[k] + t * rim[k + 1]
-        tangent = rim[k + 1] - rim[k]
-        tangent /= np.linalg.norm(tangent)
-        radial = root - centre
-        reach = np.linalg.norm(radial)
-        radial /= reach
-        longest = 0.0078 if upper else 0.0045
-        length = longest * (0.55 + 0.45 * np.sin(np.pi * np.clip(0.15 + 0.75 * q, 0, 1))) * (0.82 + 0.3 * rng.random())
-        fan = (q - 0.42) * 0.9 + rng.normal() * 0.07
-        t5 = np.linspace(0.0, 1.0, LASH_POINTS)[:, None]
+        radial = (root - centre) / np.linalg.norm(root - centre)
+        longest = 0.0072 if upper else 0.0040
+        length = longest * (0.55 + 0.45 * np.sin(np.pi * np.clip(0.15 + 0.75 * q, 0, 1)))
+        length *= 0.85 + 0.25 * rng.random() if is_lash else 0.62
+        fan = (q - 0.42) * 0.9
         forward = radial * np.array([0.9, 0.35 if upper else 0.55, 1.0]) + fan * side * np.array([1.0, 0, 0]) * 0.6
         forward /= np.linalg.norm(forward)
-        curl = np.array([0.0, 1.0, 0.0]) * (0.75 * t5**2 - 0.12 * t5) * (1 if upper else -0.55)
-        spine = root + radial * 1.5e-4 + length * (0.85 * t5 * forward + curl)
-        width = 1.1e-4 * (1 - t5**1.6) + 1.5e-5
-        base = len(vertices) * 2 * LASH_POINTS
-        vertices.append(np.vstack([spine - tangent * width, spine + tangent * width]))
-        for j in range(LASH_POINTS - 1):
-            a, b, c, d = base + j, base + j + 1, base + LASH_POINTS + j, base + LASH_POINTS + j + 1
-            faces += [[a, c, b], [b, c, d]]
-        uv.append(np.c_[np.r_[np.zeros(LASH_POINTS), np.ones(LASH_POINTS)] * 0.5 + 0.25, np.tile(t5[:, 0], 2)])
-        for j, point in enumerate(vertices[-1]):
-            rows += [base + j] * 2
+        curl = np.array([0.0, 1.0, 0.0]) * (0.75 * along**2 - 0.12 * along) * (1 if upper else -0.55)
+        spine = root + radial * 1.5e-4 + length * (0.85 * along * forward + curl)
+        # The sheet fades toward both corners of the eye, where lashes thin out.
+        ends = np.clip(min(q - 0.04, 1.0 - q) / 0.12, 0, 1)
+        strength = (LASH_COVER * (0.75 + 0.25 * rng.random()) if is_lash else GAP_COVER) * (1.0 if upper else 0.55) * ends
+        cover.append(strength * (1 - along[:, 0] ** 1.5))
+        uv.append(np.c_[np.full(len(along), q), along[:, 0]])
+        for point in spine:
+            rows += [len(rows) // 2] * 2
             cols += [rim_index[k], rim_index[k + 1]]
             data += [1 - t, t]
             offsets.append(point - root)
+        vertices.append(spine)
+    height = len(LASH_ROWS)
+    corner = (np.arange(count - 1)[:, None] * height + np.arange(height - 1)).ravel()
+    front = np.concatenate(
+        [np.c_[corner, corner + height, corner + 1], np.c_[corner + height, corner + height + 1, corner + 1]]
+    )
     points = np.vstack(vertices)
-    triangles = np.array(faces)
-    bind = sp.csr_matrix((data, (rows, cols)), (len(points), columns))
-    piece = Piece(np.full(len(points), LASHES), points, bind, triangles, np.vstack(uv), np.arange(len(points)))
-    return Lashes(piece, bind, np.array(offsets), centre, centre_control)
+    triangles = np.concatenate([front, front[:, ::-1] + len(points)])
+    points, offsets_twice = np.tile(points, (2, 1)), np.tile(np.array(offsets), (2, 1))
+    bind = sp.csr_matrix((data, (rows, cols)), (len(offsets), columns))
+    bind = sp.csr_matrix(sp.vstack([bind, bind]))
+    piece = Piece(np.full(len(points), LASHES), points, bind, triangles, np.tile(np.vstack(uv), (2, 1)), np.arange(len(points)))
+    return Lashes(piece, bind, offsets_twice, centre, centre_control), np.tile(np.concatenate(cover), 2)
 
 
 def lash_turn(lashes: Lashes, controls: np.ndarray, moved: np.ndarray) -> np.ndarray:
@@ -820,10 +827,14 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     )
 
     all_lashes: list[Lashes] = []
+    lash_cover: list[np.ndarray] = []
     for side in "lr":
         centre = eyes[side][0]
         for rim, is_upper in zip(rims[side], (True, False), strict=True):
-            lashes = lash_ribbons(points[rim], on_controls[rim].indices, centre, eye_control[side][0], is_upper, columns)
+            lashes, cover = lash_sheet(
+                points[rim], on_controls[rim].indices, centre, eye_control[side][0], is_upper, columns
+            )
+            lash_cover.append(cover)
             lashes.piece.uv = fit_rectangle(lashes.piece.uv, ATLAS["lashes"], keep_aspect=False)
             all_lashes.append(lashes)
     # Each lash vertex has a control of its own for the turn, which a weighted mean of the lid's points cannot give.
@@ -851,7 +862,7 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     arrays["identity_mean"] = np.zeros(len(lower), np.float32)
     arrays["identity_sigma"] = (1.0 / ridge).astype(np.float32)
     arrays["mirror"] = mirror_map(arrays)
-    arrays.update(regions_of(source, skin, arrays, pieces, template, eyes))
+    arrays.update(regions_of(source, skin, arrays, pieces, template, eyes, np.concatenate(lash_cover)))
     arrays.update(joints_of(source, arrays, template, origin, eyes))
     for name in ("left", "right"):
         u0, v0, u1, v1 = ATLAS[f"eye_{name}"]
@@ -1048,8 +1059,9 @@ def regions_of(
     pieces: list[Piece],
     template: np.ndarray,
     eyes: dict[str, tuple[np.ndarray, float]],
+    lash_cover: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Soft regions (V,) of the skin and the head's share of the neck's turn."""
+    """Soft regions (V,) of the skin, the lashes' cover, and the head's share of the neck's turn."""
     v, part = arrays["vertices"].astype(float), arrays["part"]
     skin_like = part == SKIN
     # Painted masks of MakeHuman are read at its own texture coordinates, averaged over the copies of a vertex.
@@ -1113,6 +1125,8 @@ def regions_of(
     head_weight = np.where(np.isin(part, [SKIN]), head_weight, 1.0)
     mirror = arrays["mirror"]
     regions = {name: (value + value[mirror]) / 2 for name, value in regions.items()}
+    regions["lashes"] = np.zeros(len(v))
+    regions["lashes"][part == LASHES] = lash_cover
     head_weight = (head_weight + head_weight[mirror]) / 2
     return {
         "region_names": np.array(list(regions)),
