@@ -15,6 +15,10 @@ uniform vec3 light_direction;
 uniform vec3 eye;
 #endif
 
+#if FIN
+in float surface_fin;
+#endif
+
 uniform sampler2D base_color;
 #include "texture_deltas.glsl"
 #include "field.glsl"
@@ -38,7 +42,9 @@ void main() {
     color += surface_view.w * field(vec3(surface_uv, 0.0), normalize(surface_view.xyz)).rgb;
 #endif
     color = max(color, vec3(0.0));
-#if FADED
+#if FIN
+    premultiplied = vec4(color, 1.0) * surface_fin;
+#elif FADED
     premultiplied = vec4(color * surface_gloss.z, surface_gloss.z);
 #else
     premultiplied = vec4(color, 1.0);

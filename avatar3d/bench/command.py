@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,8 @@ def _measure(
         for eyes in (1, 2)
         for name, options in [(CONTROL, None), *rungs.items()]
     ]
-    timings = time_cases(stand, cases, arguments.seconds, progress)
+    other = Case("baked, other outline", replace(rungs["baked"], antialias=not rungs["baked"].antialias), *RATIO_SIZE, 2)
+    timings = time_cases(stand, [*cases, other], arguments.seconds, progress)
     control = {(case.width, case.height, case.eyes): timings[case].summary() for case in cases if case.options is None}
     runs, controls = [], []
     for case in cases:
@@ -98,6 +100,7 @@ def _measure(
         row["cpu_over_mesh"] = round(summary["cpu_ms"] / plain["cpu_ms"], 3)
         (controls if case.options is None else runs).append(row)
     at_ratio = {row["rung"]: row for row in runs if (row["width"], row["height"], row["eyes"]) == (*RATIO_SIZE, 2)}
+    outline = at_ratio["baked"]["cpu_ms"] - timings[other].summary()["cpu_ms"]
     shares = {name: stage_shares(stand, Case(name, options, *RATIO_SIZE, 2)) for name, options in rungs.items()}
     same, whole, parity_reason = _parity(arguments, avatar, rungs, stand.renderer)
     shader = shader_ms(stand)
@@ -115,6 +118,7 @@ def _measure(
         "live_over_mesh": at_ratio["live"]["over_mesh"],
         "reduced_over_mesh": at_ratio["reduced"]["over_mesh"],
         "stage_shares": shares,
+        "antialias_cpu_ms": round(outline if rungs["baked"].antialias else -outline, 3),
         "parity_psnr_db": same,
         "fidelity_psnr_db": whole,
         "parity_missing": parity_reason,

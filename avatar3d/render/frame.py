@@ -29,7 +29,8 @@ class RenderOptions:
     colour. hair: draw the hair. hair_levels: at most so many of its levels, the rest merged into them
     (avatar3d.render.hair_levels); None for all. precision: of the realtime renderer's textures, 16-bit floats, or 8-bit
     numbers with all that a hair level shows folded into one texture at the resting head's light; the reference has 32-bit
-    floats. Raises InputError on an unknown form or precision, a supersample outside 1..8 or less than one hair level.
+    floats. antialias: the realtime renderer softens the outline of the head's skin, at every depth, by a strip of one pixel.
+    Raises InputError on an unknown form or precision, a supersample outside 1..8 or less than one hair level.
     """
 
     form: Form = "baked"
@@ -37,6 +38,7 @@ class RenderOptions:
     hair: bool = True
     hair_levels: int | None = None
     precision: Precision = "half"
+    antialias: bool = False
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:

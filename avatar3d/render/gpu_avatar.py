@@ -20,6 +20,7 @@ from avatar3d.render.bounds import face_bounds
 from avatar3d.render.buffer_texture import BufferTexture
 from avatar3d.render.frame import FORMS, Form, Precision, RenderOptions
 from avatar3d.render.hair_levels import LevelFaces, merge_levels, visible_faces
+from avatar3d.render.outline import MAX_FINS, Outline
 from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, layout_of, shade_of
 from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, vec4_literal
 
@@ -31,6 +32,11 @@ UNITS = {
 }  # fmt: skip
 DELTA_UNITS = tuple(UNITS[f"delta_{slot}"] for slot in range(MAX_DELTAS))
 # Head faces in drawing order; "reached" are those on which a texture delta shows.
+# One instance a fin: both ends of the edge and the corner opposite, as outline.fins gathers them.
+_END = "3f 3f 3f 3f 2f 4x 1f 8x"
+_END_NAMES = ("position", "normal", "shade", "canonical", "uv", "field_weight")
+FIN_LAYOUT = (f"{_END} {_END} 3f/i", (*(f"{name}_a" for name in _END_NAMES), *(f"{name}_b" for name in _END_NAMES), "opposite"))
+FIN_FLOATS = 2 * 18 + 3
 GROUPS = ("skin", "skin reached", "parts", "parts reached", "lashes", "faded")
 MIN_LOG_RATIO = 1e-3  # a texture delta that stays under a tenth of a percent over a face is not sampled there
 MIN_SHADE = 0.05  # residuals are not raised by more than a twentieth of full light would ask for
@@ -48,6 +54,7 @@ class Variant(NamedTuple):
     form: Form
     hair_levels: int | None
     precision: Precision
+    antialias: bool
 
     @classmethod
     def of(cls, avatar: Avatar, options: RenderOptions) -> Variant:
@@ -55,7 +62,7 @@ class Variant(NamedTuple):
         levels = options.hair_levels
         if avatar.hair is None or levels is None or levels >= len(avatar.hair.levels):
             levels = None
-        return cls(available_form(avatar, options.form), levels, options.precision)
+        return cls(available_form(avatar, options.form), levels, options.precision, options.antialias)
 
 
 @dataclass
@@ -95,11 +102,12 @@ class Passes:
     skin: list[Pass]
     detail: list[Pass]
     faded: list[Pass]
+    fins: list[Pass]  # empty where the outline is not softened
     hair: HairPasses | None
     textures: dict[int, Any]
 
     def __iter__(self) -> Iterator[Pass]:
-        yield from (*self.skin, *self.detail, *self.faded)
+        yield from (*self.skin, *self.detail, *self.faded, *self.fins)
         if self.hair is not None:
             yield from (self.hair.solid, self.hair.cut, self.hair.outer)
 
@@ -132,6 +140,9 @@ class GpuAvatar:
         self.dynamic_buffer = self._kept(self.context.buffer(reserve=count * 36, dynamic=True))
         self.static_buffer = self._kept(self.context.buffer(static.tobytes()))
         self.index_buffer = self._kept(self.context.buffer(faces.tobytes()))
+        self.static = static
+        self.outline = Outline.of(layout.faces[: layout.skin_count], avatar.weld)
+        self.fin_buffer = self._kept(self.context.buffer(reserve=MAX_FINS * FIN_FLOATS * 4, dynamic=True))
         self.deltas = [self._texture(_four(delta.log_ratio), "f2") for delta in avatar.texture_deltas]
         hair = avatar.hair
         if hair is not None:
@@ -207,7 +218,7 @@ class GpuAvatar:
 
     def _variant_textures(self, avatar: Avatar, variant: Variant) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
         """{sampler: texture}, and how the skin's and the hair's programs decode the field's (see field_baked.glsl)."""
-        form, levels, precision = variant
+        form, levels, precision, _ = variant
         textures = {"base_color": self._once("base_color", None, precision, lambda: self._color(avatar.base_color, precision))}
         skin: dict[str, str] = {}
         hair: dict[str, str] = {}
@@ -258,7 +269,7 @@ class GpuAvatar:
 
     def compile(self, variant: Variant) -> Passes:
         """Make what a variant needs and this avatar does not hold yet."""
-        form, levels, _ = variant
+        form, levels, _, soft = variant
         if levels not in self._merged:
             self._merged[levels] = merge_levels(self.avatar, levels)
         avatar = self._merged[levels]
@@ -275,9 +286,11 @@ class GpuAvatar:
             defines |= field_defines(avatar.neural_field)
             generated["field_network"] = field_network(avatar.neural_field)
 
-        def head(detail: int, faded: int, deltas: int) -> Pass:
-            own = {"DETAIL": detail, "FADED": faded, "DELTAS": deltas}
+        def head(detail: int, faded: int, fin: int, deltas: int) -> Pass:
+            own = {"DETAIL": detail, "FADED": faded, "DELTAS": deltas, "FIN": fin, "SOFT": int(soft and not detail)}
             program = self._program("head", {**defines, **_macros(skin_field), **own}, generated, textures)
+            if fin:
+                return self._pass(program, [(self.fin_buffer, *FIN_LAYOUT)], None)
             return self._pass(
                 program,
                 [
@@ -288,13 +301,14 @@ class GpuAvatar:
             )
 
         counts = range(min(len(self.deltas), MAX_DELTAS) + 1)
-        skin, detail, faded = ([head(*kind, deltas) for deltas in counts] for kind in ((0, 0), (1, 0), (1, 1)))
+        skin, detail, faded = ([head(*kind, 0, deltas) for deltas in counts] for kind in ((0, 0), (1, 0), (1, 1)))
+        fins = [head(0, 0, 1, deltas) for deltas in counts] if soft else []
         hair = None
         if avatar.hair is not None:
             if form == "baked" and "hair_q0" not in textures:
                 defines["FIELD"] = FIELD_FORMS["mesh"]
             hair = self._hair_passes(avatar, variant, {**defines, **_macros(hair_field)}, generated, textures)
-        passes = Passes(skin, detail, faded, hair, {UNITS[name]: item for name, item in textures.items()})
+        passes = Passes(skin, detail, faded, fins, hair, {UNITS[name]: item for name, item in textures.items()})
         if avatar.neural_field is not None:
             low, high = avatar.neural_field.box_min, avatar.neural_field.box_max
             for entry in passes:
@@ -390,11 +404,13 @@ class GpuAvatar:
         content = []
         for buffer, layout, names in buffers:
             used = [name for name in names if name in program]
+            kinds, _, each = layout.partition("/")
+            remaining = iter(names)
             parts = [
-                kind if name in program else f"{4 * int(kind[0])}x" for kind, name in zip(layout.split(), names, strict=True)
+                kind if kind.endswith("x") or next(remaining) in program else f"{4 * int(kind[0])}x" for kind in kinds.split()
             ]
             if used:
-                content.append((buffer, " ".join(parts), *used))
+                content.append((buffer, " ".join(parts) + (f"/{each}" if each else ""), *used))
         vertex_array = self._kept(self.context.vertex_array(program, content, indices, index_element_size=4))
         uniforms = {name: program[name] for name in program if isinstance(program[name], moderngl.Uniform)}
         return Pass(vertex_array, uniforms)

@@ -239,12 +239,15 @@ class RealtimeRenderer:
         for slot, unit in enumerate(DELTA_UNITS[: len(loaded.deltas)]):
             loaded.deltas[scene.deltas[slot][0] if slot < len(scene.deltas) else 0].use(unit)
 
-    def _set_uniforms(self, loaded: GpuAvatar, scene: Scene, camera: Camera, passes: Passes) -> None:
+    def _set_uniforms(
+        self, loaded: GpuAvatar, scene: Scene, camera: Camera, passes: Passes, viewport: tuple[int, int, int, int]
+    ) -> None:
         activation = np.zeros(MAX_DELTAS)
         activation[: len(scene.deltas)] = [value for _, value in scene.deltas]
         values = {
             "view_projection": matrix_bytes(camera.projection_matrix() @ camera.view_matrix()),
             "eye": vector_bytes(camera.center),
+            "viewport": vector_bytes(viewport[2:]),
             "light_direction": vector_bytes(scene.light_direction),
             "delta_activation": vector_bytes(activation),
         }
@@ -273,13 +276,15 @@ class RealtimeRenderer:
         framebuffer.use()
         framebuffer.viewport = viewport
         self._bind(loaded, scene, passes)
-        self._set_uniforms(loaded, scene, camera, passes)
+        self._set_uniforms(loaded, scene, camera, passes, viewport)
         hair = passes.hair if options.hair else None
         if hair is not None:
             with self.stage("hair base"):
                 self._draw_hair_base(framebuffer, hair, "back")
         with self.stage("head"):
             self._draw_head(loaded, scene, framebuffer, passes)
+            if passes.fins:
+                self._draw_fins(loaded, scene, camera, framebuffer, passes)
         if hair is not None:
             with self.stage("hair base"):
                 self._draw_hair_base(framebuffer, hair, "front")
@@ -318,6 +323,22 @@ class RealtimeRenderer:
         context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
         draw("faded", passes.faded[active])
         context.disable(context.BLEND)
+
+    def _draw_fins(self, loaded: GpuAvatar, scene: Scene, camera: Camera, framebuffer: Any, passes: Passes) -> None:
+        """Strips along the head's outline, blended over what lies behind it."""
+        context = self.context
+        fins = loaded.outline.fins(loaded.dynamic, loaded.static, camera.center)
+        if not len(fins):
+            return
+        loaded.fin_buffer.orphan()
+        loaded.fin_buffer.write(fins)
+        context.enable_only(context.DEPTH_TEST | context.BLEND)
+        context.depth_func = "<="
+        context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
+        framebuffer.depth_mask = False
+        entry = passes.fins[len(scene.deltas)]
+        entry.vertex_array.render(context.TRIANGLE_STRIP, vertices=4, instances=len(fins))
+        framebuffer.depth_mask = True
 
     def _draw_hair_base(self, framebuffer: Any, hair: HairPasses, culled: str) -> None:
         """Draw the base's faces that are not culled: the outside with `culled` "back", the inside with "front"."""

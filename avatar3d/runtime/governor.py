@@ -28,6 +28,7 @@ class RungSettings:
     hair_levels: int | None
     scale: float
     precision: Precision = "half"
+    antialias: bool = False
 
     def __post_init__(self) -> None:
         _ = self.options  # raises where the renderer has no such drawing
@@ -37,7 +38,7 @@ class RungSettings:
     @property
     def options(self) -> RenderOptions:
         """How the renderer draws this rung."""
-        return RenderOptions(self.form, hair_levels=self.hair_levels, precision=self.precision)
+        return RenderOptions(self.form, hair_levels=self.hair_levels, precision=self.precision, antialias=self.antialias)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,57 @@
+"""The outline of a mesh as one eye sees it: edges between a face that is seen and one that is turned away; arrays only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+MAX_FINS = 8192  # a head has about a thousand; what is beyond stays hard
+
+
+@dataclass(frozen=True)
+class Outline:
+    """Edges of a mesh. faces: (F, 3). sides: (E, 2) faces on both sides of each edge, −1 past an open border.
+
+    corners: (E, 2, 3) vertices of the edge and the one opposite, in each of the two faces.
+    """
+
+    faces: np.ndarray
+    sides: np.ndarray
+    corners: np.ndarray
+
+    @classmethod
+    def of(cls, faces: np.ndarray, weld: np.ndarray) -> Outline:
+        """For faces (F, 3) over vertices with weld (V,); edges of more than two faces count pair by pair."""
+        count = len(faces)
+        turns = np.concatenate([faces, np.roll(faces, -1, axis=1), np.roll(faces, -2, axis=1)])
+        owner = np.tile(np.arange(count), 3)
+        ends = np.sort(weld[turns[:, :2]], axis=1)
+        order = np.lexsort((ends[:, 1], ends[:, 0]))
+        first, second = order[:-1], order[1:]
+        same = (ends[first] == ends[second]).all(1)
+        pairs = np.stack([first[same], second[same]], axis=1)
+        alone = np.setdiff1d(order, pairs)
+        sides = np.concatenate([owner[pairs], np.stack([owner[alone], np.full(len(alone), -1)], axis=1)])
+        corners = np.concatenate([turns[pairs], np.repeat(turns[alone][:, None], 2, axis=1)])
+        return cls(np.ascontiguousarray(faces, np.int64), sides, corners)
+
+    def fins(self, dynamic: np.ndarray, static: np.ndarray, eye: np.ndarray) -> np.ndarray:
+        """(N, 39) f32 of the edges that an eye (3,) sees as outline: both ends' rows of `dynamic` and `static`, the place opposite.
+
+        dynamic: (V, 9), the place first. static: (V, 9).
+        """
+        places = np.ascontiguousarray(dynamic[:, :3].T)
+        a, b, c = (places.take(self.faces[:, corner], axis=1) for corner in range(3))
+        b -= a
+        c -= a
+        toward = np.asarray(eye, np.float32)[:, None] - a
+        facing = sum(
+            (b[(axis + 1) % 3] * c[(axis + 2) % 3] - b[(axis + 2) % 3] * c[(axis + 1) % 3]) * toward[axis] for axis in range(3)
+        )
+        seen = np.append(facing > 0, False)[self.sides]
+        edges = np.flatnonzero(seen[:, 0] != seen[:, 1])[:MAX_FINS]
+        ends = self.corners[edges, np.where(seen[edges, 0], 0, 1)]
+        first, second, opposite = ends.T
+        parts = [dynamic[first], static[first], dynamic[second], static[second], dynamic[opposite, :3]]
+        return np.ascontiguousarray(np.concatenate(parts, axis=1), np.float32)

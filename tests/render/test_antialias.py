@@ -1,0 +1,85 @@
+"""The softened outline: nearer to a supersampled picture, steadier in motion, the same picture elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from avatar3d.avatar import Avatar
+from avatar3d.motion.code import MotionCode
+from avatar3d.render import RenderOptions
+from avatar3d.render.frame import Frame
+from avatar3d.render.outline import Outline
+from avatar3d.render.realtime import RealtimeRenderer
+from tests.render.conftest import view
+
+HARD = RenderOptions("baked", hair=False)
+SOFT = replace(HARD, antialias=True)
+BACKGROUND = (200, 210, 220)
+
+
+def turn(avatar: Avatar, realtime: RealtimeRenderer, options: RenderOptions) -> list[Frame]:
+    """A slow turn: a tenth of a pixel or so a step."""
+    cameras = [view(yaw, 0.1) for yaw in np.linspace(0.3, 0.32, 7)]
+    return realtime.render(avatar, MotionCode(), cameras, options)
+
+
+def edges(frames: list[Frame]) -> np.ndarray:
+    covered = np.isfinite(np.stack([frame.depth for frame in frames]))
+    return covered.any(0) & ~covered.all(0)
+
+
+def srgb(frames: list[Frame]) -> np.ndarray:
+    return np.stack([frame.to_srgb8(BACKGROUND).astype(float) for frame in frames])
+
+
+def test_edges_come_nearer_to_supersampled_ones_and_crawl_less(avatar: Avatar, realtime: RealtimeRenderer) -> None:
+    hard, soft = (turn(avatar, realtime, options) for options in (HARD, SOFT))
+    best = srgb(turn(avatar, realtime, replace(HARD, supersample=4)))
+    changing = edges(hard)
+    assert changing.sum() > 30
+    errors = [np.square(srgb(frames) - best)[:, changing].mean() for frames in (hard, soft)]
+    assert errors[1] < 0.7 * errors[0]
+    crawl = [np.diff(srgb(frames) - best, axis=0)[:, changing].std() for frames in (hard, soft)]
+    assert crawl[1] < 0.7 * crawl[0]
+
+
+def test_away_from_the_outline_nothing_changes(avatar: Avatar, realtime: RealtimeRenderer) -> None:
+    hard, soft = (realtime.render(avatar, MotionCode(), [view(0.0)], options)[0] for options in (HARD, SOFT))
+    difference = np.abs(hard.to_srgb8(BACKGROUND).astype(int) - soft.to_srgb8(BACKGROUND)).max(-1)
+    assert (difference > 8).mean() < 0.03
+    rows, columns = np.nonzero(np.isfinite(hard.depth) != np.isfinite(soft.depth))
+    assert len(rows) < 0.02 * hard.depth.size
+
+
+@pytest.mark.parametrize("form", ["mesh", "live"])
+def test_every_form_can_be_softened(form: str, avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
+    options = RenderOptions(form, antialias=True)  # type: ignore[arg-type]
+    soft, hard = (realtime.render(avatar, moved, [view(0.4)], one)[0] for one in (options, replace(options, antialias=False)))
+    assert np.isfinite(soft.rgba).all()
+    between = (soft.rgba[..., 3] > 0.05) & (soft.rgba[..., 3] < 0.95)
+    assert between.sum() > ((hard.rgba[..., 3] > 0.05) & (hard.rgba[..., 3] < 0.95)).sum()
+
+
+def test_the_outline_of_a_box_is_its_silhouette() -> None:
+    corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.float32)
+    quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    faces = np.array([triangle for a, b, c, d in quads for triangle in ((a, b, c), (a, c, d))])
+    outline = Outline.of(faces, np.arange(8))
+    assert len(outline.sides) == 18
+    rows = np.concatenate([corners, np.zeros((8, 6), np.float32)], axis=1)
+    fins = outline.fins(rows, rows, np.array([0.5, 0.5, 9.0]))
+    assert len(fins) == 4
+    ends = fins[:, [0, 1, 2]], fins[:, [18, 19, 20]]
+    assert all((end[:, 2] == 1).all() for end in ends)
+    assert len(outline.fins(rows, rows, np.array([9.0, 9.0, 9.0]))) == 6
+
+
+def test_an_open_border_is_outline_too() -> None:
+    outline = Outline.of(np.array([[0, 1, 2]]), np.arange(3))
+    rows = np.zeros((3, 9), np.float32)
+    rows[:, :3] = [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+    assert len(outline.fins(rows, rows, np.array([0.2, 0.2, 1.0]))) == 3
+    assert len(outline.fins(rows, rows, np.array([0.2, 0.2, -1.0]))) == 0
