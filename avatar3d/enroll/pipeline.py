@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from avatar3d import __version__
-from avatar3d.avatar import PART_SKIN, Avatar
+from avatar3d.avatar import PART_LASH, PART_SKIN, Avatar
 from avatar3d.camera import Camera
 from avatar3d.enroll.agreement import Agreement, agreement
 from avatar3d.enroll.cranium import grow_cranium
@@ -179,7 +179,7 @@ def _assemble(head: HeadModel, fit: FaceFit, skin: SkinResult, hair: HairResult 
         weld=head.weld,
         expression=head.expression,
         head_weight=head.head_weight,
-        vertex_alpha=_bust_fade(vertices, head),
+        vertex_alpha=_cover(vertices, head),
         field_weight=(head.vertex_part == PART_SKIN).astype(np.float32),
         joints=head.joints(vertices),
         base_color=skin.base_color,
@@ -199,12 +199,13 @@ def _assemble(head: HeadModel, fit: FaceFit, skin: SkinResult, hair: HairResult 
 BUST_FADE_M = 0.035  # over this height the bust's lower edge dissolves, so that no cut is seen
 
 
-def _bust_fade(vertices: np.ndarray, head: HeadModel) -> np.ndarray:
-    """(V,) coverage: 0 at the lowest rim of the bust, 1 above the fade."""
+def _cover(vertices: np.ndarray, head: HeadModel) -> np.ndarray:
+    """(V,) coverage: 0 at the lowest rim of the bust and the tips of the lashes, 1 on the head."""
     bust = head.regions["bust"] > 0
     lowest = vertices[bust, 1].min()
     rise = np.clip((vertices[:, 1] - lowest) / BUST_FADE_M - 0.3, 0.0, 1.0)
-    return (rise * rise * (3 - 2 * rise)).astype(np.float32)
+    cover = rise * rise * (3 - 2 * rise)
+    return np.where(head.vertex_part == PART_LASH, head.regions["lashes"], cover).astype(np.float32)
 
 
 def _train(
