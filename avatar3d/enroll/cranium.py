@@ -28,7 +28,7 @@ def grow_cranium(fit: FaceFit, head: HeadModel, work: WorkPicture, matte: np.nda
     top = float(fit.vertices[skin, 1].max())
     growth = float(np.clip(-TOP_OVER_CHIN * points[CHIN, 1] - top, 0.0, MAX_GROWTH_M))
     field = _field(fit.vertices, points[FOREHEAD_TOP], head)
-    moved = np.linalg.norm(field, axis=1) > 0.1
+    moved = np.linalg.norm(field, axis=1) > 0.6  # a matte errs beside the head more than over it
 
     def outside(offset: np.ndarray) -> float:
         return float((look_up(matte, work.camera.project((fit.vertices + offset)[moved])[0]) < MATTE_LEVEL).mean())

@@ -292,7 +292,7 @@ class _Solver:
         weight = np.where(known[bins] & (rim > 0.1), rim, 0.0)
         strong = weight > 0.3
         if strong.any():
-            if not self.covered:
+            if not self.covered and np.median(target[strong]) < MEDIUM_M:
                 target = np.minimum(target, CROPPED_SPREAD * np.median(target[strong]) + RIM_THICKNESS_M)
             mean = float(np.average(target[strong], weights=weight[strong]))
             if not self.covered:

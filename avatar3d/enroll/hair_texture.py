@@ -45,7 +45,7 @@ HEM_TONE_LONG, HEM_TONE_CROPPED, HEM_REACH_M = -0.40, -0.12, 0.018
 BROAD_SHARE, MAX_BROAD_TONE = 0.55, 0.22
 RAGGED_LONG_M, RAGGED_CROPPED_M = 0.0055, 0.0016  # how unevenly strands end at the hairline
 TAPER_LONG_M, TAPER_CROPPED_M = 0.007, 0.005  # over which a strand thins out at its tip
-BASE_BEHIND_LONG_M, BASE_BEHIND_CROPPED_M = 0.0055, 0.0040  # the opaque base ends this far inside, where strands hide its cut
+BASE_BEHIND_LONG_M, BASE_BEHIND_CROPPED_M = 0.0045, 0.0036  # the opaque base ends this far inside, where strands hide its cut
 WHORL_RAD, WHORL_REACH_RAD = 0.85, 0.55  # hair turns out of the meridians at the crown, and how far from it it still does
 
 
@@ -388,7 +388,8 @@ def _opacity(seen: _Seen, strands: _Strands, inside_m: np.ndarray, shape: HairSh
     # All levels together let through 1 - wanted: their optical depths are scaled alike.
     full_depth = -np.log1p(-np.minimum(COVER[1:], MAX_LEVEL_ALPHA)).sum()
     thinned = np.clip(-np.log1p(-np.clip(wanted, 0, 0.9995)) / full_depth, 0, 1)
-    levels = [np.clip((edge - behind) / 0.0012 + 0.5, 0, 1)]
+    base_edge = inside_m + 0.35 * guessed * np.clip(tip, -2.2, 2.2)  # as ragged as the strands it would show through them
+    levels = [np.clip((base_edge - behind) / 0.0012 + 0.5, 0, 1)]
     for cover in COVER[1:]:
         alpha = np.clip((reach - (1 - cover)) / STRAND_SOFTNESS + 0.5, 0, MAX_LEVEL_ALPHA)
         alpha = alpha * (1 - crown) + min(cover, MAX_LEVEL_ALPHA) * crown

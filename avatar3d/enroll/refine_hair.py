@@ -32,7 +32,7 @@ OPAQUE_DEPTH = 5.5  # optical depth that counts as opaque
 TONE_ROWS, TONE_COLUMNS = 72, 128  # grid on which the change of tone is carried on
 TONE_SCREEN = 0.001  # of that grid's harmonic fill: fades over some 30 cells, half way around the head
 TONE_OFFSET, MAX_TONE_CHANGE = 0.02, 0.8
-SEEN_COSINE = (0.20, 0.45)  # to the photo's camera, between which a colour seen in the photo begins to be believed
+SEEN_COSINE = (0.27, 0.50)  # to the photo's camera, between which a colour seen in the photo begins to be believed
 
 
 def refine_hair(avatar: Avatar, evidence: PhotoEvidence) -> Avatar:
