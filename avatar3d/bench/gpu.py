@@ -1,0 +1,137 @@
+"""What tools/bench_gpu runs: parity, bench and a short field training on the GPU, into one JSON file, each stage by itself."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from avatar3d.errors import Avatar3dError, InputError
+
+TRAINING_POINTS = 32_768
+TRAINING_STEPS = 200
+TRAINING_RATE = 1e-2
+SECONDS_A_CASE = 1.0
+
+
+def training(avatar: Any, device: str) -> dict[str, object]:
+    """Fit a fresh field to the avatar's own one at random points, on a device with torch's back end: losses and ms a step."""
+    import numpy as np
+    import torch
+
+    from avatar3d.field.definition import new_field
+    from avatar3d.field.network import NeuralField
+
+    teacher_params = avatar.neural_field
+    if teacher_params is None:
+        raise InputError("this avatar has no neural field to learn; enrol it with field training")
+    fresh = new_field(seed=1, box_min=teacher_params.box_min, box_max=teacher_params.box_max)
+    teacher = NeuralField(teacher_params, implementation="torch").to(device)
+    student = NeuralField(fresh, implementation="torch").to(device)
+    generator = torch.Generator(device=device).manual_seed(0)
+    low, high = (torch.from_numpy(np.asarray(edge)).to(device) for edge in (fresh.box_min, fresh.box_max))
+    weights = torch.zeros(52, device=device)
+    optimiser = torch.optim.Adam(student.parameters(), lr=TRAINING_RATE)
+    losses: list[torch.Tensor] = []
+    started = time.perf_counter()
+    for _ in range(TRAINING_STEPS):
+        positions = low + (high - low) * torch.rand((TRAINING_POINTS, 3), generator=generator, device=device)
+        d = torch.nn.functional.normalize(torch.randn((TRAINING_POINTS, 3), generator=generator, device=device), dim=1)
+        with torch.no_grad():
+            wanted = teacher(positions, d, weights)
+        given = student(positions, d, weights)
+        loss = sum(((a - b).square().mean() for a, b in zip(given, wanted, strict=True)), torch.zeros((), device=device))
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.detach())
+    first, last = float(losses[0]), float(losses[-1])
+    return {
+        "device": torch.cuda.get_device_name() if device == "cuda" else device,
+        "steps": TRAINING_STEPS,
+        "points": TRAINING_POINTS,
+        "ms_a_step": round(1e3 * (time.perf_counter() - started) / TRAINING_STEPS, 3),
+        "loss_first": first,
+        "loss_last": last,
+    }
+
+
+def measure(path: Path, device: str) -> dict[str, object]:
+    """Every stage's result, or {"error": reason}."""
+    # torch first: a CUDA build imported after a GL context was made may crash.
+    import torch
+
+    from avatar3d.bench import command
+    from avatar3d.bench.parity import parity
+    from avatar3d.glb import read_glb
+    from avatar3d.render.realtime import RealtimeRenderer
+    from avatar3d.runtime.governor import read_config
+
+    avatar = read_glb(path)
+    found: dict[str, object] = {
+        "torch": str(torch.__version__),
+        "cuda": torch.version.cuda,
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+    }
+
+    def check_parity() -> dict[str, object]:
+        renderer = RealtimeRenderer()
+        try:
+            rungs = {name: replace(settings.options) for name, settings in read_config().rungs.items()}
+            same, whole = parity(avatar, rungs, renderer, view_count=3, expression_count=2)
+            return {"renderer": renderer.info, "parity_psnr_db": same, "fidelity_psnr_db": whole}
+        finally:
+            renderer.close()
+
+    def bench() -> dict[str, object]:
+        parser = argparse.ArgumentParser()
+        command.add_arguments(parser)
+        words = [str(path), "--no-parity", "--seconds", str(SECONDS_A_CASE)]
+        result, _ = command.run(parser.parse_args(words, argparse.Namespace(quiet=True)))
+        return result
+
+    stages: dict[str, Callable[[], dict[str, object]]] = {
+        "training": lambda: training(avatar, device),
+        "parity": check_parity,
+        "bench": bench,
+    }
+    for name, stage in stages.items():
+        print(f"bench_gpu: {name}", file=sys.stderr)
+        started = time.perf_counter()
+        try:
+            result = stage()
+        except (Avatar3dError, RuntimeError, ValueError, OSError) as error:
+            result = {"error": f"{type(error).__name__}: {error}"}
+        found[name] = {**result, "seconds": round(time.perf_counter() - started, 1)}
+    return found
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run all stages; exit code 0, or 1 where one failed, or 2 on a wrong argument."""
+    parser = argparse.ArgumentParser(prog="bench_gpu", description=__doc__)
+    parser.add_argument("avatar", type=Path)
+    parser.add_argument("-o", "--out", type=Path, required=True)
+    parser.add_argument(
+        "--device", choices=("cuda", "cpu"), default="cuda", help="cpu tries the script out, and measures nothing new"
+    )
+    arguments = parser.parse_args(words)
+    from avatar3d.files import check_writable, write_bytes
+
+    try:
+        check_writable(arguments.out)
+        found = measure(arguments.avatar, arguments.device)
+        write_bytes(arguments.out, (json.dumps(found, indent=1) + "\n").encode())
+    except Avatar3dError as error:
+        print(f"bench_gpu: {error}", file=sys.stderr)
+        return error.exit_code
+    print(json.dumps(found))
+    return int(any("error" in result for result in found.values() if isinstance(result, dict)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
