@@ -195,15 +195,16 @@ class RealtimeRenderer:
         cameras: Sequence[Camera],
         framebuffers: Sequence[Any],
         options: RenderOptions | None = None,
-        background: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
+        background: tuple[float, float, float, float] | None = (0.0, 0.0, 0.0, 0.0),
         viewports: Sequence[tuple[int, int, int, int]] | None = None,
     ) -> None:
         """Draw the loaded avatar into moderngl framebuffers with a depth attachment, one per camera; reads nothing back.
 
         motion: a motion code, or what `prepare` made of one last; then what the options name must have been loaded.
-        sRGB targets are encoded by the driver, others receive linear light. background: linear, premultiplied.
-        viewports: (x, y, width, height) in each framebuffer, GL's origin at the bottom left; the whole one by default. Each is
-        cleared first. options.supersample has no meaning here. Raises InputError before `load` or on lists of unequal length.
+        sRGB targets are encoded by the driver, others receive linear light. background: linear, premultiplied;
+        each viewport is cleared to it first, or with None drawn over what is there, nearer surfaces in front.
+        viewports: (x, y, width, height) in each framebuffer, GL's origin at the bottom left; the whole one by default.
+        options.supersample has no meaning here. Raises InputError before `load` or on lists of unequal length.
         """
         avatar = self._require_loaded().avatar
         options = options or RenderOptions()
@@ -220,7 +221,8 @@ class RealtimeRenderer:
                 framebuffer.use()
                 framebuffer.viewport = area
                 framebuffer.depth_mask = True
-                framebuffer.clear(*background, depth=1.0, viewport=area)
+                if background is not None:
+                    framebuffer.clear(*background, depth=1.0, viewport=area)
                 self._draw_view(loaded, scene, camera, framebuffer, area, passes, options)
             self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
 

@@ -1,18 +1,21 @@
 """Capture and motion threads of a live head, joined by mailboxes to the thread that draws; nothing here draws.
 
 capture: reads the source → motion: filters and observes → whoever draws asks `at` for the code at the time it will be seen.
+While the source is silent, or where there is none, the head idles.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.filter import FilterState, smooth
 from avatar3d.motion.predict import PredictState, observe, predict
+from avatar3d.runtime.idle import NOTICE_AFTER_S, SILENT_S, Passage, pass_over
 from avatar3d.runtime.mailbox import Mailbox
 
 READ_TIMEOUT_S = 0.1  # how soon the threads see that the pipeline is closed
@@ -32,25 +35,32 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Moment:
-    """motion: the code for the asked time. captured_ns: capture time of the newest measurement in it, None before the first."""
+    """motion: the code for the asked time. captured_ns: capture time of the newest measurement, None before the first."""
 
     motion: MotionCode
     captured_ns: int | None
 
 
 class Pipeline:
-    """Owns the two threads and the source. Without a source the head rests in its neutral pose.
+    """Owns the two threads and the source. An exception of a thread is raised by the next `at`.
 
-    An exception of a thread is raised by the next `at`.
+    silent_s: after which a source that says nothing is left for idle motion. seed: of that motion. clock_ns: for tests.
     """
 
-    def __init__(self, source: Source | None) -> None:
-        self._source = source
+    def __init__(
+        self,
+        source: Source | None,
+        silent_s: float = SILENT_S,
+        seed: int = 0,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._source, self._silent_s, self._seed, self._clock_ns = source, silent_s, seed, clock_ns
+        self._passage: Passage | None = None
         self._codes: Mailbox[MotionCode] = Mailbox()
         self._closing = threading.Event()
         self._state: PredictState | None = None  # replaced as a whole, so that a reader needs no lock
         self._error: BaseException | None = None
-        self._opened_ns = time.monotonic_ns()
+        self._opened_ns = clock_ns()
         self._threads = []
         if source is not None:
             self._threads = [
@@ -71,13 +81,27 @@ class Pipeline:
         return self._codes.dropped
 
     def at(self, time_ns: int) -> Moment:
-        """The motion foretold for a time on the monotonic clock, ns."""
+        """The motion for a time on the monotonic clock, ns: foretold from the source, idle where it is silent.
+
+        Ask for times that rise, from one thread: the way into idle motion and back starts from what was asked for last.
+        """
         if self._error is not None:
             raise self._error
         state = self._state
-        if state is None:
-            return Moment(MotionCode(time_ns=time_ns), None)
-        return Moment(predict(state, time_ns).code, state.codes[-1].time_ns)
+        silent = state is None or self.source_age_s(self._clock_ns()) > self._silent_s
+        live = None if state is None or silent else predict(state, time_ns).code
+        self._passage = pass_over(self._passage, live, time_ns / 1e9, self._seed)
+        return Moment(self._passage.shown, None if state is None else state.codes[-1].time_ns)
+
+    @property
+    def idling(self) -> bool:
+        """Whether the last motion was, or was on its way to, idle motion."""
+        return self._passage is None or self._passage.idling
+
+    def notice(self, now_ns: int) -> str | None:
+        """What the viewer should be told about a source that has been silent for long, or None."""
+        age_s = self.source_age_s(now_ns)
+        return f"no motion for {age_s:.0f} s: the head idles" if age_s > NOTICE_AFTER_S else None
 
     def source_age_s(self, now_ns: int) -> float:
         """Seconds since the newest capture, or since the start; 0 where there is no source to wait for."""

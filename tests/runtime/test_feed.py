@@ -121,6 +121,7 @@ def test_the_pipeline_foretells_and_says_how_old_its_newest_code_is():
     source = _Ramp()
     pipeline = Pipeline(source)
     _until(lambda: pipeline.at(time.monotonic_ns()).captured_ns is not None and pipeline.received > 20)
+    _until(lambda: pipeline.at(time.monotonic_ns()).motion.weights[JAW] > 0.1)
     asked = time.monotonic_ns() + 20_000_000
     moment = pipeline.at(asked)
     assert moment.motion.time_ns <= asked
@@ -130,11 +131,60 @@ def test_the_pipeline_foretells_and_says_how_old_its_newest_code_is():
     assert source.closed
 
 
-def test_without_a_source_the_head_rests_and_nothing_is_waited_for():
+def test_without_a_source_the_head_idles_and_nothing_is_waited_for():
     pipeline = Pipeline(None)
-    moment = pipeline.at(123)
-    assert moment.captured_ns is None and not moment.motion.weights.any()
+    moments = [pipeline.at(time_ns) for time_ns in (0, 700_000_000, 1_400_000_000)]
+    assert all(moment.captured_ns is None for moment in moments)
+    assert len({moment.motion.rotation.tobytes() for moment in moments}) == 3
     assert pipeline.source_age_s(time.monotonic_ns() + 10**10) == 0.0
+    assert pipeline.notice(time.monotonic_ns() + 10**10) is None
+    pipeline.close()
+
+
+class _Spoken:
+    """Gives what is put into `waiting`."""
+
+    live, ended = True, False
+
+    def __init__(self):
+        self.waiting = []
+
+    def read(self, timeout_s=1.0):
+        time.sleep(0.002)
+        return self.waiting.pop(0) if self.waiting else None
+
+    def close(self):
+        pass
+
+
+def test_a_source_that_falls_silent_is_left_for_idle_motion_and_taken_up_again():
+    clock, source = _Clock(), _Spoken()
+    pipeline = Pipeline(source, clock_ns=clock)
+    source.waiting.append(_code(clock.now_ns, 0.8))
+    _until(lambda: pipeline.received == 1 and pipeline.at(clock.now_ns).motion.weights[JAW] == pytest.approx(0.8, abs=0.01))
+    clock.sleep(0.29)
+    pipeline.at(clock.now_ns)
+    assert not pipeline.idling
+    jaws = []
+    for _ in range(120):
+        clock.sleep(1 / 60)
+        jaws.append(float(pipeline.at(clock.now_ns).motion.weights[JAW]))
+    assert pipeline.idling and jaws[-1] == 0
+    assert max(-np.diff([0.8, *jaws])) < 0.03
+    assert pipeline.notice(clock.now_ns) is None
+    clock.sleep(3.0)
+    assert pipeline.notice(clock.now_ns) == "no motion for 5 s: the head idles"
+    pipeline.at(clock.now_ns)
+    source.waiting.append(_code(clock.now_ns, 0.6))
+    _until(lambda: pipeline.received == 2 and pipeline.source_age_s(clock.now_ns) == 0)
+    back = []
+    for index in range(30):
+        clock.sleep(1 / 60)
+        source.waiting.append(_code(clock.now_ns, 0.6))
+        _until(lambda index=index: pipeline.received == 3 + index and pipeline.source_age_s(clock.now_ns) == 0)
+        back.append(float(pipeline.at(clock.now_ns).motion.weights[JAW]))
+    assert not pipeline.idling and pipeline.notice(clock.now_ns) is None
+    assert max(np.diff([0.0, *back])) < 0.08 and back[-1] > 0.5
     pipeline.close()
 
 
