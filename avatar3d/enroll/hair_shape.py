@@ -36,7 +36,7 @@ NAPE_SHARE, NAPE_FULL_ABOVE_EAR_M = 0.12, 0.025  # of the thickness at the nape;
 HEM_WAVE_M = 0.0022  # how unevenly an unseen lower edge falls, one lock to the next
 PINNA_M = 0.004  # what stands off the scalp by this much beside it is the ear itself
 EAR_HOLLOW_SHARE, EAR_HOLLOW_RAD = 0.35, 0.035  # from the ear's back on it is hollow; half a ray map's cell about its points
-BARE_GAP_PX = 7  # skin this far from any hair is bare, work pixels
+BARE_GAP_PX = 13  # skin this far from any hair is bare, work pixels
 BARE_FACING = 0.10  # cosine to the camera from which on the photo is believed about bare skin
 THICKNESS_SCREEN, CROPPED_THICKNESS_SCREEN = 0.016, 0.08  # pull of unseen thickness to the usual one, see Harmonic
 CROPPED_M, MEDIUM_M = 0.006, 0.012  # usual thickness up to which hair is cropped, from which on it is not
@@ -320,7 +320,9 @@ class _Solver:
 
 def bare_skin(seg: Segmentation, ear_top_px: float) -> np.ndarray:
     """(H, W) f32 in [0, 1]: skin with no hair about it; below the ears' top only in the face, as hair passes behind ears."""
-    hairy = cv2.dilate(np.maximum(seg.hair_alpha, seg.hair_mask).astype(np.float32), np.ones((BARE_GAP_PX, BARE_GAP_PX), np.uint8))
+    hairy = cv2.dilate(
+        np.maximum(seg.hair_alpha, seg.hair_mask).astype(np.float32), np.ones((BARE_GAP_PX, BARE_GAP_PX), np.uint8)
+    )
     above = np.arange(hairy.shape[0])[:, None] < ear_top_px
     bare = (hairy < 0.3) & (seg.matte > 0.7) & (above | seg.face_mask)
     return cv2.GaussianBlur(bare.astype(np.float32), (0, 0), 1.5)

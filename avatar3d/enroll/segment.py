@@ -202,7 +202,9 @@ def _colour_rounds(
     """((H, W) probability of hair, separation of the two colour models as a median log ratio)."""
     height, face = frame.height, frame.face
     # A fringe may reach down to the brows: toward them the face's own claim grows step by step.
-    prior = np.where(frame.inner, -3.0 * np.clip((frame.brow + 0.10 - height) / 0.10, 0.0, 1.0), 0.0) + np.where(face, -0.7, 0.0)
+    prior = np.where(frame.inner, -3.0 * np.clip((frame.brow + 0.10 - height) / 0.10, 0.0, 1.0), 0.0) + np.where(
+        face, -0.7, 0.0
+    )
     prior += np.clip((height - 1.05) * 8.0, 0.0, 1.5) + np.where((height < 0.3) & ~face, -2.0, 0.0)
     # A fringe is darker than the forehead below it, which its colour alone, in its own shade, often does not tell.
     lit = skin & (height > frame.brow - FOREHEAD_BAND) & (lab[..., 0] > np.median(lab[skin, 0]))
