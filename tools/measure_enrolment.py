@@ -16,12 +16,12 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-from avatar3d.enroll.pipeline import EnrollOptions, enroll
 from PIL import Image
 
 from avatar3d import models
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
+from avatar3d.enroll.pipeline import EnrollOptions, enroll
 from avatar3d.face.tracker import FaceTracker
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import MotionCode

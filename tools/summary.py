@@ -10,7 +10,10 @@ def main() -> None:
     enrolled, evaluated = (json.loads(Path(name).read_text()) for name in sys.argv[1:3])
     rows = [
         ("landmark error", f"{enrolled['landmark_error_iod_pct']:.2f} % of the interocular distance"),
-        ("photo re-rendered", f"{enrolled['photo_psnr_db']:.1f} dB ({enrolled['photo_psnr_db_texture_only']:.1f} dB without the field)"),
+        (
+            "photo re-rendered",
+            f"{enrolled['photo_psnr_db']:.1f} dB ({enrolled['photo_psnr_db_texture_only']:.1f} dB without the field)",
+        ),
         ("silhouette error", f"{enrolled['silhouette_error_px']:.2f} px"),
         ("avatar file", f"{enrolled['bytes'] / 1e6:.1f} MB"),
         ("enrolment", f"{enrolled['seconds']['total']:.1f} s"),
