@@ -14,7 +14,7 @@ void main() {
     vec3 color = COLOR(texture(hair_color, surface_uv).rgb) * level_occlusion;
     float alpha = texture(hair_opacity, vec3(surface_uv, level_layer)).r;
 #if FIELD == FIELD_BAKED
-    vec4 change = field(vec3(surface_uv, level_layer), vec3(0.0, 0.0, 1.0));
+    vec4 change = field(vec3(surface_uv, level_layer), vec3(0.0, 0.0, MEAN_FACING));
     color += change.rgb / max(surface_shade, vec3(MIN_SHADE));
     alpha += change.a;
 #endif

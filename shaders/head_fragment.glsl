@@ -43,9 +43,10 @@ void main() {
 #endif
     color = max(color, vec3(0.0));
 #if FIN
-    premultiplied = vec4(color, 1.0) * surface_fin;
+    premultiplied = vec4(color, 1.0) * clamp(surface_fin, 0.0, 1.0);
 #elif FADED
-    premultiplied = vec4(color * surface_gloss.z, surface_gloss.z);
+    float alpha = min(surface_gloss.z, 1.0);  // interpolation may overshoot at a face's edge
+    premultiplied = vec4(color * alpha, alpha);
 #else
     premultiplied = vec4(color, 1.0);
 #endif

@@ -92,7 +92,8 @@ def _measure(
     other = Case("baked, other outline", replace(rungs["baked"], antialias=not rungs["baked"].antialias), *RATIO_SIZE, 2)
     timings = time_cases(stand, [*cases, other], arguments.seconds, progress)
     control = {(case.width, case.height, case.eyes): timings[case].summary() for case in cases if case.options is None}
-    runs, controls = [], []
+    runs: list[dict[str, Any]] = []
+    controls: list[dict[str, Any]] = []
     for case in cases:
         summary, plain = timings[case].summary(), control[case.width, case.height, case.eyes]
         row = {"rung": case.name, "width": case.width, "height": case.height, "eyes": case.eyes, **summary}

@@ -15,7 +15,7 @@ from avatar3d.render.realtime import RealtimeRenderer
 
 SIZE_PX = 256
 MAX_DB = 99.0  # stands for "no difference"
-EXPRESSIONS = (
+EXPRESSIONS: tuple[dict[str, float], ...] = (
     {},
     {"jawOpen": 0.6},
     {"mouthSmileLeft": 0.8, "mouthSmileRight": 0.8, "cheekSquintLeft": 0.5, "cheekSquintRight": 0.5},

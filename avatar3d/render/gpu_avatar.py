@@ -6,7 +6,7 @@ kept, so that a quality ladder switches between them from one frame to the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -39,6 +39,7 @@ FIN_LAYOUT = (f"{_END} {_END} 3f/i", (*(f"{name}_a" for name in _END_NAMES), *(f
 FIN_FLOATS = 2 * 18 + 3
 GROUPS = ("skin", "skin reached", "parts", "parts reached", "lashes", "faded")
 MIN_LOG_RATIO = 1e-3  # a texture delta that stays under a tenth of a percent over a face is not sampled there
+MEAN_FACING = 2 / 3  # mean cosine between a surface and the eyes that see it, in proportion to the area they see
 MIN_SHADE = 0.05  # residuals are not raised by more than a twentieth of full light would ask for
 BYTE_ZERO, BYTE_STEPS = 128, 127  # an 8-bit code c stands for (c − 128) / 127 of the texture's largest value
 # Colours are decoded ahead: a software driver decodes sRGB for each of the four texels of a sample. Eight bits hold the square
@@ -124,7 +125,7 @@ class GpuAvatar:
     scope: list[Any] = field(default_factory=list)
     passes: dict[Variant, Passes] = field(default_factory=dict)
     deltas: list[Any] = field(default_factory=list)
-    _textures: dict[tuple[str, object, object], Any] = field(default_factory=dict)
+    _textures: dict[tuple[str, object, Precision | None], Any] = field(default_factory=dict)
     _programs: dict[tuple[str, str], Any] = field(default_factory=dict)
     _merged: dict[int | None, Avatar] = field(default_factory=dict)
 
@@ -194,7 +195,7 @@ class GpuAvatar:
         """A texture of (H, W, 3) u8 sRGB whose samples COLOR_OF_SAMPLE turns into linear light."""
         return self._texture(_texels(rgb, precision), "f1" if precision == "byte" else "f2")
 
-    def _once(self, name: str, key: object, precision: object, make: Any) -> Any:
+    def _once(self, name: str, key: object, precision: Precision | None, make: Callable[[], Any]) -> Any:
         entry = (name, key, precision)
         if entry not in self._textures:
             self._textures[entry] = make()
@@ -210,7 +211,7 @@ class GpuAvatar:
             )
         sent = 0
         for (name, _, precision), texture in self._textures.items():
-            if name == "base_color":
+            if name == "base_color" and precision is not None:
                 texels = _texels(rgb, precision)
                 texture.write(texels.tobytes(), viewport=(left, top, width, height))
                 sent += texels.nbytes
@@ -357,7 +358,9 @@ class GpuAvatar:
         hair, context = avatar.hair, self.context
         assert hair is not None and self.layout.hair_normals is not None
         height, width = hair.color.shape[:2]
-        program = self._program("hair_fold", {**defines, "MIN_SHADE": MIN_SHADE}, {"field_network": ""}, textures)
+        program = self._program(
+            "hair_fold", {**defines, "MIN_SHADE": MIN_SHADE, "MEAN_FACING": MEAN_FACING}, {"field_network": ""}, textures
+        )
         for name, texture in textures.items():
             texture.use(UNITS[name])
         shade = shade_of(self.layout.hair_normals, avatar.light, avatar.shading_power)
