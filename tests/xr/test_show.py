@@ -19,7 +19,7 @@ from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.openxr import RuntimeGone
 from avatar3d.xr.session import FrameTiming
 from avatar3d.xr.show import Show, ShowOptions
-from avatar3d.xr.views import EyeView
+from avatar3d.runtime.views import EyeView
 from tests.make_avatar import synthetic_avatar
 
 PERIOD_NS = 1_000_000_000  # a second a frame: whatever this machine does, drawing fits
