@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 import time
@@ -154,6 +155,9 @@ def _add_view_arguments(command: argparse.ArgumentParser) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code (0 done, 1 the work failed, 2 wrong input, 130 interrupted)."""
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    # Products of small matrices lose more to waiting threads than they gain (twice the time of an enrolment on two cores), and
+    # round as the core count has it. Read when numpy is first imported.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         arguments = build_parser().parse_args(argv)
         _COMMANDS[arguments.command](arguments)

@@ -26,15 +26,26 @@ class UvRaster:
 
     def interpolate(self, faces: np.ndarray, attribute: np.ndarray) -> np.ndarray:
         """(N, ...) f32 value of a vertex attribute (V, ...) at each listed texel."""
-        corners = attribute[faces[self.triangle]]
-        weights = self.barycentric.reshape(len(self.texel), 3, *([1] * (attribute.ndim - 1)))
-        return (corners * weights).sum(1).astype(np.float32)
+        table = np.ascontiguousarray(attribute.reshape(len(attribute), -1))
+        out = np.empty((len(self.texel), table.shape[1]), np.float32)
+        _mix(np.ascontiguousarray(faces), self.triangle, self.barycentric, table, out)
+        return out.reshape(len(self.texel), *attribute.shape[1:])
 
     def scatter(self, values: np.ndarray) -> np.ndarray:
         """(height, width, ...) texture of values (N, ...), zero where no surface lies."""
         texture = np.zeros((self.shape[0] * self.shape[1], *values.shape[1:]), values.dtype)
         texture[self.texel] = values
         return texture.reshape(*self.shape, *values.shape[1:])
+
+
+@njit(cache=True)
+def _mix(faces: np.ndarray, triangle: np.ndarray, barycentric: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    for row in range(len(triangle)):
+        face = triangle[row]
+        a, b, c = faces[face, 0], faces[face, 1], faces[face, 2]
+        wa, wb, wc = barycentric[row, 0], barycentric[row, 1], barycentric[row, 2]
+        for column in range(table.shape[1]):
+            out[row, column] = table[a, column] * wa + table[b, column] * wb + table[c, column] * wc
 
 
 @njit(cache=True)

@@ -139,10 +139,24 @@ def rasterise(
 
 def nearest(raster: Raster) -> Raster:
     """The nearest fragment of each pixel (the first drawn where two are equally near), in order of pixel."""
-    order = np.lexsort((raster.depth, raster.pixel))
-    first = np.ones(len(order), bool)
-    first[1:] = raster.pixel[order][1:] != raster.pixel[order][:-1]
-    return raster.take(order[first])
+    return raster.take(front_most(raster.pixel, raster.depth))
+
+
+def front_most(pixel: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """(M,) i64 the fragment nearest to the eye at each pixel (N,) that has one, in order of pixel; of equals the first."""
+    if not len(pixel):
+        return np.zeros(0, np.int64)
+    holder = np.full(int(pixel.max()) + 1, -1, np.int64)
+    _hold_nearest(np.ascontiguousarray(pixel), np.ascontiguousarray(depth), holder)
+    return holder[holder >= 0]
+
+
+@njit(cache=True)
+def _hold_nearest(pixel: np.ndarray, depth: np.ndarray, holder: np.ndarray) -> None:
+    for index in range(len(pixel)):
+        held = holder[pixel[index]]
+        if held < 0 or depth[index] < depth[held]:
+            holder[pixel[index]] = index
 
 
 def draw_ranks(pixel: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from avatar3d.field.network import NeuralField
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Frame, RenderOptions, box_filter
 from avatar3d.render.hair_levels import merge_levels
-from avatar3d.render.raster import Raster, draw_ranks, nearest, rasterise
+from avatar3d.render.raster import Raster, draw_ranks, front_most, nearest, rasterise
 from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MIN_ALPHA, Scene, build_scene, view_directions
 
 
@@ -294,9 +294,7 @@ def composite(drawn: Sequence[Fragments], shaded: Sequence[tuple[torch.Tensor, t
             visible &= alpha.detach().numpy() >= HAIR_CUT
             alpha = torch.ones_like(alpha)
         candidates = np.flatnonzero(visible)
-        front_most = candidates[np.lexsort((layer.depth[candidates], layer.pixel[candidates]))]
-        pixels = layer.pixel[front_most]
-        chosen = front_most[np.r_[True, pixels[1:] != pixels[:-1]]] if len(front_most) else front_most
+        chosen = candidates[front_most(layer.pixel[candidates], layer.depth[candidates])]
         over(chosen, layer, color, alpha)
         depth[layer.pixel[chosen]] = layer.depth[chosen]
         surface[layer.pixel[chosen]] = layer.surface
