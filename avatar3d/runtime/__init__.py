@@ -1,1 +1,1 @@
-"""What runs a live head: three threads joined by mailboxes, and the governor of the quality ladder; knows no display."""
+"""What runs a live head, whatever shows it: threads joined by mailboxes, the stage, idle motion, gaze, and the quality ladder."""

@@ -57,7 +57,7 @@ class GovernorConfig:
     failed_within_s: float
     hot_c: float
     cool_c: float
-    sensors: tuple[str, ...]
+    sensors: dict[str, float]
     silent_s: float
     rest: bool
     rest_every_s: float
@@ -107,15 +107,18 @@ def _checked(values: dict[str, Any], source: Path) -> GovernorConfig:
             continue
         if isinstance(value, bool) != (name == "rest") or not isinstance(value, (int, float)):
             raise InputError(f"{source}: {name} is {value!r}; expected {'true or false' if name == 'rest' else 'a number'}")
-    if not isinstance(values["sensors"], list):
-        raise InputError(f"{source}: sensors must be a list of names")
+    sensors = values["sensors"]
+    if not isinstance(sensors, dict) or not all(type(value) in (int, float) for value in sensors.values()):
+        raise InputError(f"{source}: sensors must be pairs of a name and the degrees that it may be hotter, such as skin: 0")
     try:
         settings = {name: RungSettings(**rung) for name, rung in rungs.items()}
     except TypeError as error:
         raise InputError(
             f"{source}: a rung needs form, hair_levels (a number or null), scale (a number) and maybe precision"
         ) from error
-    return GovernorConfig(**{**values, "sensors": tuple(map(str, values["sensors"])), "rungs": settings})
+    return GovernorConfig(
+        **{**values, "sensors": {str(name): float(value) for name, value in sensors.items()}, "rungs": settings}
+    )
 
 
 @dataclass(frozen=True)
@@ -284,6 +287,6 @@ def _move(state: GovernorState, target: int, cause: str, seen: Observation, conf
         changed_s=seen.time_s,
         climb_after_s=wait,
         climbed=not down,
-        late_run=0,
+        late_run=state.late_run if down and target < BLENDSHAPE else 0,  # late at two rungs in a row is late twice
         change=Change(seen.time_s, RUNGS[state.rung], RUNGS[target], cause),
     )

@@ -9,8 +9,17 @@ from typing import Any
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `avatar3d xr`; imports nothing heavy."""
-    parser.add_argument("avatar", type=Path)
-    parser.add_argument("--motion", metavar="SOURCE", help="what moves the head, such as csv:FILE, video:FILE or livelink:PORT")
+    parser.add_argument("avatar", type=Path, nargs="+", help="one or more heads, side by side")
+    parser.add_argument(
+        "--motion",
+        metavar="SOURCE",
+        action="append",
+        default=[],
+        help="what moves the head, such as csv:FILE, video:FILE, livelink:PORT or idle; given again, the next head",
+    )
+    parser.add_argument("--look-at-viewer", action="store_true", help="the heads seek eye contact")
+    parser.add_argument("--mirror", action="store_true", help="show motion as a mirror does: to see yourself")
+    parser.add_argument("--overlay", action="store_true", help="show quality, rate and latencies on a panel in the scene")
     parser.add_argument("--frames", type=int, metavar="N", help="end after N frames (default: until the session ends)")
     parser.add_argument("--hz", type=float, help="refresh rate to ask the headset for")
     parser.add_argument("--distance", type=float, default=0.8, help="metres between the eyes of viewer and head (default 0.8)")
@@ -31,9 +40,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
     from avatar3d.errors import InputError
     from avatar3d.glb import read_glb
+    from avatar3d.runtime.cast import open_cast
     from avatar3d.runtime.governor import read_config
-    from avatar3d.runtime.pipeline import Pipeline
-    from avatar3d.runtime.replay import open_live
     from avatar3d.xr import openxr
     from avatar3d.xr.session import SessionOptions
     from avatar3d.xr.show import Show, ShowOptions
@@ -51,14 +59,15 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         rung=None if arguments.rung == "auto" else arguments.rung,
         reconnect_s=arguments.reconnect,
         keep_views=arguments.keep_views,
+        overlay=arguments.overlay,
     )
-    avatar = read_glb(arguments.avatar)
+    avatars = [read_glb(path) for path in arguments.avatar]
     openxr.load()
-    pipeline = Pipeline(None if arguments.motion is None else open_live(arguments.motion))
+    cast = open_cast(avatars, arguments.motion, config.silent_s, arguments.look_at_viewer, arguments.mirror)
     try:
-        return Show(avatar, pipeline, config, options).run()
+        return Show(cast, config, options).run()
     finally:
-        pipeline.close()
+        cast.close()
 
 
 def summary(result: dict[str, Any]) -> list[str]:

@@ -13,10 +13,10 @@ from typing import Any
 from avatar3d import __version__
 from avatar3d.camera import Camera
 from avatar3d.errors import WorkError
+from avatar3d.runtime.views import FAR_M, NEAR_M, EyeView, angles_of
 from avatar3d.xr import openxr
 from avatar3d.xr.graphics import Graphics, open_graphics
 from avatar3d.xr.swapchain import EyeImages, color_images, depth_images
-from avatar3d.xr.views import FAR_M, NEAR_M, EyeView, angles_of
 
 NS = 1_000_000_000
 END_WITHIN_S = 3.0  # how long a runtime may take from our goodbye to its own

@@ -5,32 +5,31 @@ from __future__ import annotations
 import gc
 import json
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.errors import InputError, WorkError
 from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
-from avatar3d.runtime.governor import RUNGS, Change, GovernorConfig, GovernorState, Observation, start, step
-from avatar3d.runtime.pipeline import Pipeline
-from avatar3d.runtime.sensors import hottest_c, resident_mb
+from avatar3d.runtime.cast import Cast
+from avatar3d.runtime.governor import RUNGS, GovernorConfig
+from avatar3d.runtime.ladder import Ladder
+from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, avatar_ipd_m, check_distance, in_front_of
+from avatar3d.runtime.sensors import resident_mb
+from avatar3d.runtime.stage import Stage
+from avatar3d.runtime.tally import Tally, thinned
+from avatar3d.runtime.views import eye_distance_m
 from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.openxr import RuntimeGone
-from avatar3d.xr.placement import DEFAULT_DISTANCE_M, avatar_ipd_m, check_distance, in_front_of
 from avatar3d.xr.session import FrameTiming, HeadsetSession, SessionOptions
-from avatar3d.xr.stage import Stage
-from avatar3d.xr.views import eye_distance_m
 
 IDLE_S = 0.01  # between two looks at the runtime's events while it shows nothing
-SENSOR_EVERY_S = 1.0  # temperatures move slowly, and reading them costs a millisecond
 RECONNECT_EVERY_S = 0.5
 NOT_READY_S = 30.0  # with a number of frames asked for, a headset that lies on the table ends in an error, not in a long wait
-MAX_SAMPLES = 200_000  # of each latency; over half an hour at 90 Hz
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class ShowOptions:
 
     frames: to show, None until the session ends. distance_m, height_m: of the head's eyes from the viewer's. rung: keep to
     this rung, None for the governor. reconnect_s: how long to wait for a runtime that ended. keep_views: folder for the last
-    pictures of both eyes and their cameras.
+    pictures of both eyes and their cameras. overlay: show figures on a panel.
     """
 
     session: SessionOptions = field(default_factory=SessionOptions)
@@ -49,6 +48,7 @@ class ShowOptions:
     rung: str | None = None
     reconnect_s: float = 20.0
     keep_views: Path | None = None
+    overlay: bool = False
 
     def __post_init__(self) -> None:
         check_distance(self.distance_m)
@@ -58,39 +58,16 @@ class ShowOptions:
             raise InputError(f"unknown rung {self.rung!r}; expected one of {', '.join(RUNGS)}")
 
 
-@dataclass
-class Tally:
-    """What is counted while frames are shown."""
-
-    frames: int = 0
-    rendered: int = 0
-    late: int = 0
-    untracked: int = 0
-    reconnects: int = 0
-    rungs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RUNGS, 0))
-    changes: list[Change] = field(default_factory=list)
-    head_latency_ms: list[float] = field(default_factory=list)
-    expression_latency_ms: list[float] = field(default_factory=list)
-    draw_ms: list[float] = field(default_factory=list)
-    prepare_ms: list[float] = field(default_factory=list)
-    shown_s: float = 0.0  # time in which frames were shown, gaps between sessions left out
-    timed: int = 0  # frames in that time
-    rss_mb: list[float] = field(default_factory=list)  # one a second
-
-
 class Show:
-    """One avatar, its motion and its quality over one or more sessions. `run` returns what `--json` prints."""
+    """Heads, their motion and their quality over one or more sessions. `run` returns what `--json` prints."""
 
-    def __init__(self, avatar: Avatar, pipeline: Pipeline, config: GovernorConfig, options: ShowOptions) -> None:
-        self._avatar, self._pipeline, self._config, self._options = avatar, pipeline, config, options
+    def __init__(self, cast: Cast, config: GovernorConfig, options: ShowOptions) -> None:
+        self._cast, self._config, self._options = cast, config, options
         self._tally = Tally()
+        self._ladder = Ladder(config, options.rung)
+        self._viewer_m: np.ndarray | None = None  # between the viewer's eyes, in the room, as last located
         self._graphics: Graphics | None = None
         self._stage: Stage | None = None
-        self._governor: GovernorState | None = None
-        self._started_s = time.monotonic()
-        self._sensor_s = -SENSOR_EVERY_S
-        self._temperature_c: float | None = None
-        self._too_hot = False
         self._period_ns = 0
         self._facts: dict[str, Any] = {}
         self._costs: tuple[float | None, ...] = (None,) * len(RUNGS)
@@ -154,12 +131,14 @@ class Show:
             time.sleep(RECONNECT_EVERY_S)
 
     def _set_stage(self, session: HeadsetSession) -> None:
-        """Load the avatar at the first session, and say what was found at each."""
+        """Load the avatars at the first session, and say what was found at each."""
         if self._stage is None:
             # Black is what a compositor shows where an eye's view holds no picture.
             background = (0.0, 0.0, 0.0, 0.0 if self._options.session.passthrough else 1.0)
-            self._stage = Stage(self._avatar, session.graphics, self._config, background)
-            self._costs = self._stage.measure(session.width, session.height, self._options.distance_m)
+            self._stage = Stage(
+                self._cast.avatars, session.graphics.context, self._config, background, self._options.distance_m
+            )
+            self._costs = self._stage.measure(session.width, session.height)
         self._facts = {
             "runtime": session.runtime,
             "system": session.system,
@@ -169,7 +148,7 @@ class Show:
             "arrays": session.uses_arrays,
             "depth_layer": session.gives_depth,
         }
-        self._governor = None
+        self._ladder.state = None
 
     # --- frames
 
@@ -220,13 +199,19 @@ class Show:
         if not timing.should_render:
             session.end_frame(timing, None)
             return False, 0.0
-        if self._governor is None:
-            self._governor = self._start_governor(timing)
-        rung = self._governor.rung
+        if self._ladder.state is None:
+            self._ladder.begin(stage.available, self._costs, (self._period_ns or timing.period_ns) / 1e6)
+        rung = self._ladder.rung
         size = stage.drawn_size(rung, session.width, session.height)
         started = time.perf_counter()
-        moment = self._pipeline.at(timing.display_ns)
-        scene = stage.prepare(moment.motion)
+        told = [
+            role.motion(timing.display_ns, None if self._viewer_m is None else stage.viewer_in_head(index, self._viewer_m))
+            for index, role in enumerate(self._cast.roles)
+        ]
+        motion, captured_ns = told[0]
+        scenes = stage.prepare([code for code, _ in told])
+        lines = tally.lines(self._ladder, self._cast, self._options.overlay)
+        stage.lines = stage.lines if lines is None else lines
         prepared = time.perf_counter()
         framebuffers = session.acquire()
         acquired = time.perf_counter()
@@ -240,106 +225,59 @@ class Show:
         if stage.placement is None:
             stage.placement = in_front_of(views, self._options.distance_m, self._options.height_m)
             self._facts["viewer_ipd_mm"] = round(eye_distance_m(views) * 1000, 2)
-        cameras = stage.cameras(scene, views, *size)
+        self._viewer_m = np.mean([view.position for view in views], axis=0)
+        cameras = stage.cameras(scenes, views, *size)
         session.clear_around(framebuffers, cameras, stage.background)
         seen = [(camera, target) for camera, target in zip(cameras, framebuffers, strict=True) if camera is not None]
-        stage.draw(scene, [camera for camera, _ in seen], [target for _, target in seen], rung)
+        stage.draw(scenes, [camera for camera, _ in seen], [target for _, target in seen], rung)
         session.graphics.context.finish()
         done = time.perf_counter()
         if self._options.keep_views is not None and tally.frames == self._options.frames:
-            _keep_views(self._options.keep_views, seen, moment.motion, self._config, RUNGS[rung])
+            shown = [(stage.places[0].camera(camera), target) for camera, target in seen]
+            _keep_views(self._options.keep_views, shown, motion, self._config, RUNGS[rung])
         session.release()
         session.end_frame(timing, cameras)
-        tally.rendered += 1
-        tally.rungs[RUNGS[rung]] += 1
+        self._ladder.count()
         draw_ms = (done - acquired + prepared - started) * 1e3
-        if len(tally.draw_ms) < MAX_SAMPLES:
-            tally.draw_ms.append(draw_ms)
-            tally.prepare_ms.append((prepared - started) * 1e3)
-            tally.head_latency_ms.append((timing.display_ns - located_ns) / 1e6)
-            if moment.captured_ns is not None:
-                tally.expression_latency_ms.append((timing.display_ns - moment.captured_ns) / 1e6)
+        tally.drawn(
+            time.monotonic(),
+            draw_ms,
+            (prepared - started) * 1e3,
+            None if captured_ns is None else (timing.display_ns - captured_ns) / 1e6,
+            (timing.display_ns - located_ns) / 1e6,
+        )
         return True, draw_ms
 
-    def _start_governor(self, timing: FrameTiming) -> GovernorState:
-        assert self._stage is not None
-        now_s = time.monotonic()
-        state = start(self._stage.available, self._costs, (self._period_ns or timing.period_ns) / 1e6, now_s, self._config)
-        if self._options.rung is not None:
-            wanted = RUNGS.index(self._options.rung)
-            if not self._stage.available[wanted]:
-                raise InputError(f"this avatar lacks the rung {self._options.rung}; enrol it with its field")
-            state = replace(state, rung=wanted)
-        return state
-
     def _observe(self, session: HeadsetSession, timing: FrameTiming, draw_ms: float, late: bool, now_s: float) -> None:
-        """Tell the governor how the frame went, and read the sensors now and then."""
-        assert self._governor is not None
+        """Tell the ladder how the frame went."""
         self._tally.late += late
-        if now_s - self._sensor_s >= SENSOR_EVERY_S:
-            self._sensor_s = now_s
-            self._temperature_c = hottest_c(self._config.sensors)
-            self._too_hot = session.too_hot()
-            self._tally.rss_mb.append(resident_mb())
-        if self._options.rung is not None:
-            return
-        seen = Observation(
-            time_s=now_s,
-            draw_ms=draw_ms,
-            period_ms=(self._period_ns or timing.period_ns) / 1e6,
-            late=late,
-            temperature_c=self._temperature_c,
-            thermal_notice=self._too_hot,
-            source_age_s=self._pipeline.source_age_s(time.monotonic_ns()),
+        self._ladder.observe(
+            now_s,
+            draw_ms,
+            (self._period_ns or timing.period_ns) / 1e6,
+            late,
+            self._cast.source_age_s(time.monotonic_ns()),
+            session.too_hot,
         )
-        self._governor = step(self._governor, seen, self._config)
-        if self._governor.change is not None:
-            self._tally.changes.append(self._governor.change)
 
     def _report(self) -> dict[str, Any]:
-        tally = self._tally
-        changes = [{**asdict(change), "time_s": round(change.time_s - self._started_s, 3)} for change in tally.changes]
-        causes: dict[str, int] = {}
-        for change in tally.changes:
-            causes[change.cause] = causes.get(change.cause, 0) + 1
         measured = dict(zip(RUNGS, self._costs, strict=True))
         return {
             **self._facts,
             "hz": round(1e9 / self._period_ns, 2) if self._period_ns else None,
-            "frames": tally.frames,
-            "rendered": tally.rendered,
-            "late": tally.late,
-            "untracked": tally.untracked,
-            "reconnects": tally.reconnects,
-            "fps": round(tally.timed / tally.shown_s, 2) if tally.shown_s > 0 and tally.timed > 0 else 0.0,
-            "rungs": tally.rungs,
-            "rung_changes": causes,
-            "trace": changes[-50:],
+            **self._tally.figures(),
+            **self._tally.head_figures(),
+            "untracked": self._tally.untracked,
+            "reconnects": self._tally.reconnects,
+            **self._ladder.report(),
             "measured_ms": {name: None if cost is None else round(cost, 2) for name, cost in measured.items()},
-            "draw_ms_p50": _percentile(tally.draw_ms, 50),
-            "draw_ms_p95": _percentile(tally.draw_ms, 95),
-            "prepare_ms_p50": _percentile(tally.prepare_ms, 50),
-            "head_latency_ms_p50": _percentile(tally.head_latency_ms, 50),
-            "head_latency_ms_p95": _percentile(tally.head_latency_ms, 95),
-            "expression_latency_ms_p50": _percentile(tally.expression_latency_ms, 50),
-            "expression_latency_ms_p95": _percentile(tally.expression_latency_ms, 95),
-            "motion": {"received": self._pipeline.received, "dropped": self._pipeline.dropped},
-            "avatar_ipd_mm": round(avatar_ipd_m(self._avatar) * 1000, 2),
+            "motion": {"received": self._cast.received, "dropped": self._cast.dropped},
+            "heads": len(self._cast.roles),
+            "avatar_ipd_mm": round(avatar_ipd_m(self._cast.avatars[0]) * 1000, 2),
             "distance_m": self._options.distance_m,
-            "temperature_c": self._temperature_c,
             "rss_mb": round(resident_mb(), 1),
-            "rss_mb_over_time": [round(value, 1) for value in _thinned(tally.rss_mb, 12)],
+            "rss_mb_over_time": [round(value, 1) for value in thinned(self._ladder.rss_mb, 12)],
         }
-
-
-def _percentile(values: list[float], share: float) -> float | None:
-    return round(float(np.percentile(values, share)), 2) if values else None
-
-
-def _thinned(values: list[float], count: int) -> list[float]:
-    if len(values) <= count:
-        return values
-    return [values[int(index)] for index in np.linspace(0, len(values) - 1, count)]
 
 
 def _keep_views(folder: Path, seen: list[tuple[Camera, Any]], motion: MotionCode, config: GovernorConfig, rung: str) -> None:

@@ -13,10 +13,11 @@ import pytest
 from avatar3d.errors import InputError
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.csv import write_motion_csv
+from avatar3d.runtime.governor import read_config
 from avatar3d.runtime.mailbox import Mailbox
 from avatar3d.runtime.pipeline import Pipeline
 from avatar3d.runtime.replay import Replay, open_live
-from avatar3d.runtime.sensors import hottest_c, resident_mb
+from avatar3d.runtime.sensors import Reading, hottest, resident_mb
 
 JAW = ARKIT_INDEX["jawOpen"]
 
@@ -211,17 +212,30 @@ def _sensors(monkeypatch, chips):
     monkeypatch.setitem(sys.modules, "psutil", module)
 
 
-def test_the_hottest_plausible_sensor_counts(monkeypatch):
-    _sensors(monkeypatch, {"coretemp": [("Core 0", 61.0), ("Core 1", 63.5)], "nvme": [("", 255.0)], "skin": [("front", 39.0)]})
-    assert hottest_c() == 63.5
-    assert hottest_c(("skin",)) == 39.0
-    assert hottest_c(("CORE 0",)) == 61.0
-    assert hottest_c(("gpu",)) is None
+def test_the_sensor_nearest_to_its_limit_counts(monkeypatch):
+    chips = {"coretemp": [("Core 0", 61.0), ("Core 1", 63.5)], "nvme": [("", 255.0)], "skin": [("front", 39.0)]}
+    _sensors(monkeypatch, chips | {"amdgpu": [("edge", 82.0)]})
+    assert hottest({"skin": 0}) == Reading("skin front", 39.0, 0)
+    assert hottest({"": 0}).celsius == 82.0
+    assert hottest({"skin": 0, "gpu": 40}) == Reading("amdgpu edge", 82.0, 40)
+    assert hottest({"skin": 0, "gpu": 50}).name == "skin front"
+    assert hottest({"CORE 0": 0}).celsius == 61.0
+    assert hottest({"nouveau": 0}) is None and hottest({}) is None
+
+
+def test_by_default_a_warm_cpu_is_no_hot_machine(monkeypatch):
+    sensors = read_config().sensors
+    _sensors(monkeypatch, {"coretemp": [("Package id 0", 78.0)], "k10temp": [("Tctl", 85.0)], "nvme": [("Composite", 60.0)]})
+    assert hottest(sensors) is None
+    _sensors(monkeypatch, {"coretemp": [("Package id 0", 78.0)], "BAT0": [("", 46.0)]})
+    assert hottest(sensors).as_skin_c == 46.0
+    _sensors(monkeypatch, {"amdgpu": [("edge", 70.0)]})
+    assert hottest(sensors).as_skin_c < 45.0
 
 
 def test_a_machine_without_sensors_tells_none(monkeypatch):
     monkeypatch.setitem(sys.modules, "psutil", SimpleNamespace())
-    assert hottest_c() is None
+    assert hottest({"": 0}) is None
 
 
 def test_resident_memory_grows_with_what_is_held():

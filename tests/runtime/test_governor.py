@@ -180,7 +180,8 @@ def test_the_shipped_settings_are_those_of_the_design():
         ({"budget_share": 0.5}, "climb_share"),
         ({"speed": 1}, "speed"),
         ({"rungs": {"live": {}}}, "rungs must be"),
-        ({"sensors": "skin"}, "list of names"),
+        ({"sensors": ["skin"]}, "pairs of a name"),
+        ({"sensors": {"skin": "warm"}}, "pairs of a name"),
     ],
 )
 def test_wrong_settings_are_named(tmp_path, change, words):

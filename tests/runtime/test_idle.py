@@ -69,7 +69,9 @@ def test_it_blinks_as_often_and_as_unevenly_as_people_do():
 def test_a_source_that_comes_and_goes_makes_no_jump(spells, seed):
     """The source holds an open jaw and a turned head; at each frame no part moves faster than its passage or idling may."""
     held = MotionCode(
-        weights=np.eye(52)[ARKIT_INDEX["jawOpen"]], rotation=exponential(np.array([0.0, 0.5, 0.0])), translation=np.full(3, 0.05)
+        weights=np.eye(52)[ARKIT_INDEX["jawOpen"]],
+        rotation=exponential(np.array([0.0, 0.5, 0.0])),
+        translation=np.full(3, 0.05),
     )
     passage, time_s = None, 0.0
     fastest = 1.5 / min(TO_IDLE_S, TO_LIVE_S)

@@ -12,18 +12,23 @@ import pytest
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.realtime import create_context
+from avatar3d.runtime import ladder as ladder_module
+from avatar3d.runtime import tally as tally_module
+from avatar3d.runtime.cast import Cast, Role
 from avatar3d.runtime.governor import read_config
 from avatar3d.runtime.pipeline import Pipeline
+from avatar3d.runtime.stage import Stage
+from avatar3d.runtime.views import EyeView
 from avatar3d.xr import show as show_module
 from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.openxr import RuntimeGone
 from avatar3d.xr.session import FrameTiming
 from avatar3d.xr.show import Show, ShowOptions
-from avatar3d.runtime.views import EyeView
 from tests.make_avatar import synthetic_avatar
 
 PERIOD_NS = 1_000_000_000  # a second a frame: whatever this machine does, drawing fits
 ANGLES = (-0.7, 0.7, 0.7, -0.7)
+DRAW = Stage.draw
 
 
 class PlayedSession:
@@ -102,18 +107,25 @@ def context():
 @pytest.fixture
 def play(monkeypatch, context):
     """play(sessions, frames, source) → (result, the Show)."""
-    monkeypatch.setattr(show_module, "SENSOR_EVERY_S", 0.0)
+    monkeypatch.setattr(ladder_module, "SENSOR_EVERY_S", 0.0)
     monkeypatch.setattr(show_module, "RECONNECT_EVERY_S", 0.01)
 
-    def run(sessions, frames=12, source=None, **options):
+    def run(sessions, frames=12, source=None, heads=1, eye_contact=False, **options):
         waiting = list(sessions)
         monkeypatch.setattr(show_module, "HeadsetSession", lambda *_: waiting.pop(0) if waiting else _no_runtime())
-        pipeline = Pipeline(source)
-        shown = Show(synthetic_avatar(), pipeline, read_config(), ShowOptions(frames=frames, **options))
+        cast = Cast([Role(synthetic_avatar(index), Pipeline(source), eye_contact) for index in range(heads)])
+        shown = Show(cast, read_config(), ShowOptions(frames=frames, **options))
+        monkeypatch.setattr(tally_module, "EVERY_S", 0.0)
+
+        def watched(stage, *arguments):
+            shown._overlaid = list(stage.lines)
+            return DRAW(stage, *arguments)
+
+        monkeypatch.setattr(Stage, "draw", watched)
         try:
             return shown.run(), shown
         finally:
-            pipeline.close()
+            cast.close()
 
     return run
 
@@ -182,7 +194,7 @@ class _Stalled:
 
 def test_a_stalled_source_changes_no_rung_and_both_latencies_are_told(play, context):
     result, shown = play([PlayedSession(context)], frames=40, source=_Stalled())
-    assert shown._governor.silent
+    assert shown._ladder.state.silent
     assert result["rung_changes"] == {}
     assert result["expression_latency_ms_p95"] - result["head_latency_ms_p95"] > 900
 
@@ -254,3 +266,31 @@ def test_a_head_in_the_viewers_face_is_not_seen(play, context):
 def test_the_kept_views_are_the_last_pictures(play, context, tmp_path):
     play([PlayedSession(context)], keep_views=tmp_path)
     assert {entry.name for entry in tmp_path.iterdir()} == {"left.png", "right.png", "views.json"}
+
+
+def test_several_heads_meet_the_viewers_eyes(play, context):
+    """Both heads look at the viewer, who stands before the left one: the right one's eyes turn to its own right."""
+    session = PlayedSession(context, position=(-0.25, 1.6, 0.0))
+    original = session.end_frame
+
+    def walk(timing, cameras):
+        original(timing, cameras)
+        if len(session.shown) == 3:
+            session._position = (-0.45, 1.6, 0.0)
+
+    session.end_frame = walk
+    result, shown = play([session], heads=2, eye_contact=True)
+    assert result["heads"] == 2
+    left, right = (role._gaze.angles.mean(axis=0) for role in shown._cast.roles)
+    assert left[0] == pytest.approx(-0.24, abs=0.06) and right[0] == pytest.approx(-0.24, abs=0.06)
+
+
+def test_the_panel_tells_of_a_silent_source_unasked_and_of_figures_when_asked(play, context):
+    _, shown = play([PlayedSession(context)], frames=4, overlay=True)
+    assert shown._overlaid[0].startswith(("live", "baked"))
+    _, shown = play([PlayedSession(context)], frames=4)
+    assert shown._overlaid == []
+    old = _Stalled()
+    old.read = lambda timeout_s=1.0: time.sleep(0.01) or MotionCode(time_ns=time.monotonic_ns() - 9_000_000_000)
+    _, shown = play([PlayedSession(context)], frames=40, source=old)
+    assert shown._overlaid == ["no motion for 9 s: the head idles"]

@@ -1,4 +1,4 @@
-"""Where the head stands in the room: life-size before the viewer, upright, face to face; and how it fades when too near."""
+"""Where heads stand in the room: life-size before the viewer, upright, face to face; how they are moved, and fade when too near."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.errors import InputError
 from avatar3d.motion.code import quaternion_matrix
-from avatar3d.xr.views import EyeView
+from avatar3d.runtime.views import EyeView
 
 DEFAULT_DISTANCE_M = 0.8  # between the eyes of two who talk; nearer feels too close (Hall 1966: personal distance 0.45 to 1.2)
 MIN_DISTANCE_M, MAX_DISTANCE_M = 0.2, 10.0
 FADE_START_M, FADE_END_M = 0.15, 0.07  # whole from the first, gone at the second: nobody wants a face inside the own
 VERTEX_STEP = 7  # every so many vertices are looked at for the distance; they lie some 3 mm apart
+SPACING_M = 0.5  # between neighbours' eyes: shoulders are that wide
+MAX_HEADS = 6  # six at arm's length already stand half around the viewer
 STEEP = 0.98  # of the up component, above which a view has no heading to speak of
 
 
@@ -31,6 +33,43 @@ class Placement:
     def camera(self, room_camera: Camera) -> Camera:
         """A camera of the room, as seen from the avatar's own frame."""
         return room_camera.moved(self.rotation, self.translation)
+
+    def inside(self, point_m: np.ndarray) -> np.ndarray:
+        """A point (3,) of the room in the head's frame."""
+        return self.rotation.T @ (np.asarray(point_m) - self.translation)
+
+    def outside(self, points_m: np.ndarray) -> np.ndarray:
+        """Points (..., 3) of the head's frame in the room."""
+        return points_m @ self.rotation.T + self.translation
+
+
+def turned(yaw_rad: float) -> np.ndarray:
+    """(3, 3) rotation about the vertical, from +Z toward +X."""
+    sine, cosine = math.sin(yaw_rad), math.cos(yaw_rad)
+    return np.array([[cosine, 0.0, sine], [0.0, 1.0, 0.0], [-sine, 0.0, cosine]])
+
+
+def side_by_side(count: int, distance_m: float) -> list[Placement]:
+    """Places of several heads in a frame whose +Z, `distance_m` from its origin, is the viewer: on an arc about the viewer, each
+    facing it, the first on the viewer's left. One head stands in the origin. Raises InputError for more than MAX_HEADS.
+    """
+    if count > MAX_HEADS:
+        raise InputError(f"{count} heads were given; at most {MAX_HEADS} stand around one viewer")
+    viewer = np.array([0.0, 0.0, distance_m])
+    spacing = min(SPACING_M / distance_m, math.pi / MAX_HEADS)
+    angles = (np.arange(count) - (count - 1) / 2) * spacing
+    return [Placement(turned(-angle), viewer - turned(-angle) @ viewer) for angle in angles]
+
+
+def carried(placement: Placement, hand_before: Placement, hand_now: Placement) -> Placement:
+    """The place after the hand that holds it went from one pose of the room to another.
+
+    It follows the hand's way and its turn about the vertical: a head that is carried stays upright.
+    """
+    turn = hand_now.rotation @ hand_before.rotation.T
+    upright = turned(math.atan2(turn[0, 2] - turn[2, 0], turn[0, 0] + turn[2, 2]))
+    offset = placement.translation - hand_before.translation
+    return Placement(upright @ placement.rotation, hand_now.translation + upright @ offset)
 
 
 def check_distance(distance_m: float) -> None:
@@ -52,9 +91,7 @@ def in_front_of(views: Sequence[EyeView], distance_m: float, height_m: float = 0
     forward = -matrix[:, 2]
     if abs(forward[1]) > STEEP:
         forward = matrix[:, 1] * -np.sign(forward[1])
-    yaw = math.atan2(-forward[0], -forward[2])
-    sine, cosine = math.sin(yaw), math.cos(yaw)
-    rotation = np.array([[cosine, 0.0, sine], [0.0, 1.0, 0.0], [-sine, 0.0, cosine]])
+    rotation = turned(math.atan2(-forward[0], -forward[2]))
     return Placement(rotation, middle + rotation @ np.array([0.0, height_m, -distance_m]))
 
 

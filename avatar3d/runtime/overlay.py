@@ -1,0 +1,152 @@
+"""A small panel of text in the scene: how the drawing goes, and what the viewer should know; alike for both eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from avatar3d.camera import Camera
+from avatar3d.render.realtime import GL_FRAMEBUFFER_SRGB
+from avatar3d.runtime.governor import RUNGS, Change
+
+WIDTH_PX, HEIGHT_PX = 512, 160
+LINES = 4
+FONT_PX = 30
+MARGIN_PX = 12
+WIDTH_M = 0.24  # letters of 1.2 cm: some 25 headset pixels at 0.8 m
+HEIGHT_M = WIDTH_M * HEIGHT_PX / WIDTH_PX
+BELOW_M = 0.18  # under the eyes: on the chest, where it hides no face
+BEFORE_M = 0.15  # toward the viewer from the neck, clear of chest and chin
+EVERY_S = 0.25  # text that changes faster cannot be read
+RECENT_S = 8.0  # how long the cause of a change is told
+_BACK, _INK = (0.02, 0.02, 0.025), (0.9, 0.9, 0.85)  # linear light
+_BACK_ALPHA = 0.6
+_VERTEX = """#version 330
+uniform mat4 view_projection;
+uniform vec3 corner, right, up;
+out vec2 place;
+void main() {
+    place = vec2(gl_VertexID & 1, gl_VertexID >> 1);
+    gl_Position = view_projection * vec4(corner + place.x * right + place.y * up, 1.0);
+}
+"""
+_FRAGMENT = """#version 330
+uniform sampler2D letters;
+uniform vec3 back, ink;
+uniform float back_alpha;
+in vec2 place;
+out vec4 written;
+void main() {
+    float covered = texture(letters, vec2(place.x, 1.0 - place.y)).r;
+    written = vec4(mix(back * back_alpha, ink, covered), mix(back_alpha, 1.0, covered));
+}
+"""
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the panel tells. Latencies in ms, None where they are not known. change: the last one of the ladder and its age."""
+
+    rung: int
+    fps: float
+    draw_ms: float
+    expression_latency_ms: float | None = None
+    head_latency_ms: float | None = None
+    celsius: float | None = None
+    change: Change | None = None
+    change_age_s: float = 0.0
+
+    def lines(self) -> list[str]:
+        """At most LINES - 1 lines; the last place is the notice's."""
+        texts = [f"{RUNGS[self.rung]}  {self.fps:.0f} fps  {self.draw_ms:.1f} ms"]
+        latencies = [
+            f"{name} {value:.0f} ms"
+            for name, value in (("face", self.expression_latency_ms), ("head", self.head_latency_ms))
+            if value is not None
+        ]
+        if self.celsius is not None:
+            latencies.append(f"{self.celsius:.0f} °C")
+        if latencies:
+            texts.append("  ".join(latencies))
+        if self.change is not None and self.change_age_s < RECENT_S:
+            texts.append(f"{self.change.source} to {self.change.target}: {self.change.cause}")
+        return texts
+
+
+def text_picture(lines: Sequence[str]) -> np.ndarray:
+    """(HEIGHT_PX, WIDTH_PX) u8, how far each pixel is covered by letters; what is too long is cut off."""
+    image = Image.new("L", (WIDTH_PX, HEIGHT_PX), 0)
+    draw = ImageDraw.Draw(image)
+    font = ImageFont.load_default(FONT_PX)
+    step = (HEIGHT_PX - 2 * MARGIN_PX) / LINES
+    for index, line in enumerate(lines[:LINES]):
+        draw.text((MARGIN_PX, MARGIN_PX + (index + 0.5) * step), line, fill=255, font=font, anchor="lm")
+    return np.asarray(image)
+
+
+def panel_place(viewer_m: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(lower left corner, whole width, whole height) of the panel as vectors (3,), metres, upright and facing the viewer.
+
+    viewer_m: of the point between the eyes, in the scene.
+    """
+    toward = np.array(viewer_m, np.float64)
+    toward[1] = 0.0
+    length = float(np.linalg.norm(toward))
+    toward = toward / length if length > 1e-3 else np.array([0.0, 0.0, 1.0])
+    right = np.cross([0.0, 1.0, 0.0], toward) * WIDTH_M
+    up = np.array([0.0, HEIGHT_M, 0.0])
+    middle = BEFORE_M * toward - np.array([0.0, BELOW_M, 0.0])
+    return middle - right / 2 - up / 2, right, up
+
+
+class Panel:
+    """Owns its texture and program; use it in the thread of its context."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._program = context.program(vertex_shader=_VERTEX, fragment_shader=_FRAGMENT)
+        self._strip = context.vertex_array(self._program, [])
+        self._texture = context.texture((WIDTH_PX, HEIGHT_PX), 1, dtype="f1", alignment=1)
+        self._texture.filter = context.LINEAR_MIPMAP_LINEAR, context.LINEAR
+        self._lines: list[str] = []
+        self._program["back"].value, self._program["ink"].value = _BACK, _INK
+        self._program["back_alpha"].value = _BACK_ALPHA
+
+    def write(self, lines: Sequence[str]) -> None:
+        """Show these lines, as far as there is room."""
+        if list(lines) != self._lines:
+            self._lines = list(lines)
+            self._texture.write(text_picture(self._lines).tobytes())
+            self._texture.build_mipmaps()
+
+    def draw(
+        self,
+        framebuffer: Any,
+        area: tuple[int, int, int, int],
+        camera: Camera,
+        place: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ) -> None:
+        """Blend the panel at its `panel_place` over a picture of `camera` in `area`; nothing hides it."""
+        context, program = self._context, self._program
+        framebuffer.use()
+        framebuffer.viewport = area
+        context.enable_only(context.BLEND)
+        context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
+        context.enable_direct(GL_FRAMEBUFFER_SRGB)
+        matrix = camera.projection_matrix() @ camera.view_matrix()
+        program["view_projection"].write(np.ascontiguousarray(matrix.T, np.float32).tobytes())
+        for name, value in zip(("corner", "right", "up"), place, strict=True):
+            program[name].value = tuple(map(float, value))
+        self._texture.use(0)
+        self._strip.render(context.TRIANGLE_STRIP, vertices=4)
+        context.disable_direct(GL_FRAMEBUFFER_SRGB)
+        context.disable(context.BLEND)
+
+    def close(self) -> None:
+        """Free the GL objects."""
+        for resource in (self._strip, self._program, self._texture):
+            resource.release()

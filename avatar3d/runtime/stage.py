@@ -1,0 +1,180 @@
+"""What stands in the room: heads with their renderers and places, and a panel of text; drawn at a rung into framebuffers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from avatar3d.avatar import Avatar
+from avatar3d.camera import Camera
+from avatar3d.motion.code import MotionCode
+from avatar3d.render.realtime import RealtimeRenderer, available_form
+from avatar3d.render.scene import Scene
+from avatar3d.runtime.governor import RUNGS, GovernorConfig
+from avatar3d.runtime.overlay import Panel, panel_place
+from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, nearest_m, presence, side_by_side
+from avatar3d.runtime.veil import Veil
+from avatar3d.runtime.views import EyeView, camera_of, cropped
+
+EYES = ("left", "right")
+OUTLINE_STEP = 5  # every so many vertices bound the head; the crop's margin covers what lies between
+TRIALS = 4  # drawings of a rung when it is measured; the first warms and is not counted
+TRIAL_ANGLES = ((-0.78, 0.78, 0.78, -0.78), (0.0316, 0.0, 0.0))  # of a usual headset: half angles in rad, half an IPD in m
+
+
+def _outline(scene: Scene) -> np.ndarray:
+    """(N, 3) points of the head's world that bound the posed head and its hair."""
+    points = scene.vertices[::OUTLINE_STEP]
+    if scene.hair is None:
+        return points
+    shells = scene.hair.shells
+    outer = shells.base[::OUTLINE_STEP] + shells.levels[-1] * shells.extent[::OUTLINE_STEP]
+    return np.concatenate([points, outer @ scene.hair.rotation.T + scene.hair.translation])
+
+
+class Stage:
+    """Owns the renderers of its heads in the given moderngl context.
+
+    Heads stand `side_by_side` in the scene's frame; one head's own frame is the scene's. `placement` is where the scene stands
+    in the room. lines: of text to show on the panel, none for no panel. background: linear, premultiplied. distance_m: of the
+    viewer, for whom the heads stand in their places.
+    """
+
+    def __init__(
+        self,
+        avatars: Sequence[Avatar],
+        context: Any,
+        config: GovernorConfig,
+        background: tuple[float, float, float, float],
+        distance_m: float = DEFAULT_DISTANCE_M,
+    ) -> None:
+        self.placement: Placement | None = None
+        self.background = background
+        self.lines: list[str] = []
+        self.places = side_by_side(len(avatars), distance_m)
+        self._config = config
+        self._context = context
+        self._distance_m = distance_m
+        self._veil = Veil(context)
+        self._panel = Panel(context)
+        self.available = tuple(
+            all(available_form(avatar, config.rungs[name].form) == config.rungs[name].form for avatar in avatars)
+            for name in RUNGS
+        )
+        self._options = [config.rungs[name].options for name in RUNGS]
+        self._renderers = []
+        for avatar in avatars:
+            renderer = RealtimeRenderer(context)
+            renderer.load(avatar, [options for options, there in zip(self._options, self.available, strict=True) if there])
+            self._renderers.append(renderer)
+
+    @property
+    def gl_renderer(self) -> str:
+        """What draws."""
+        return self._renderers[0].info["renderer"]
+
+    def drawn_size(self, rung: int, width: int, height: int) -> tuple[int, int]:
+        """Pixels that a rung draws of a width × height image."""
+        scale = self._config.rungs[RUNGS[rung]].scale
+        return max(16, round(width * scale)), max(16, round(height * scale))
+
+    def viewer_in_head(self, index: int, viewer_m: np.ndarray) -> np.ndarray | None:
+        """A point (3,) of the room in a head's frame, None before the scene has its place."""
+        return None if self.placement is None else self.places[index].inside(self.placement.inside(viewer_m))
+
+    def prepare(self, motions: Sequence[MotionCode]) -> list[Scene]:
+        """Pose the heads and send them to the GPU; what is left to do needs the eyes."""
+        return [renderer.prepare(motion) for renderer, motion in zip(self._renderers, motions, strict=True)]
+
+    def cameras(self, scenes: Sequence[Scene], views: Sequence[EyeView], width: int, height: int) -> list[Camera | None]:
+        """The eyes in the scene's frame, of width × height pixels each, cut to what is to be seen; None: nothing is.
+
+        A head covers a few per cent of a headset's view: clearing and storing the rest would cost more than drawing it.
+        """
+        assert self.placement is not None
+        whole = [self.placement.camera(camera_of(view, width, height, name)) for view, name in zip(views, EYES, strict=False)]
+        return self.cut(scenes, whole)
+
+    def cut(self, scenes: Sequence[Scene], cameras: Sequence[Camera]) -> list[Camera | None]:
+        """Cameras of the scene's frame cut to what is to be seen."""
+        points = [place.outside(_outline(scene)) for place, scene in zip(self.places, scenes, strict=True)]
+        if self.lines:
+            corner, right, up = panel_place(_middle(cameras))
+            points.append(np.stack([corner, corner + right, corner + up, corner + right + up]))
+        bounds = np.concatenate(points)
+        return [cropped(camera, bounds) for camera in cameras]
+
+    def draw(
+        self,
+        scenes: Sequence[Scene],
+        cameras: Sequence[Camera],
+        framebuffers: Sequence[Any],
+        rung: int,
+        origins: Sequence[tuple[int, int]] | None = None,
+    ) -> float:
+        """Draw prepared scenes into framebuffers; returns the presence, 1 unless a head is too near.
+
+        origins: lower left corner of each picture in its framebuffer, by default that of the framebuffer.
+        """
+        if not cameras:
+            return 1.0
+        corners = origins or [(0, 0)] * len(cameras)
+        areas = [(*corner, camera.width, camera.height) for corner, camera in zip(corners, cameras, strict=True)]
+        viewer = _middle(cameras)
+        near = float("inf")
+        # Far heads first: what is blended at a near one's edge is then in the picture already.
+        order = sorted(range(len(scenes)), key=lambda index: -float(np.linalg.norm(viewer - self.places[index].translation)))
+        for turn, index in enumerate(order):
+            seen = [self.places[index].camera(camera) for camera in cameras]
+            background = self.background if turn == 0 else None
+            self._renderers[index].draw(scenes[index], seen, framebuffers, self._options[rung], background, areas)
+            near = min(near, nearest_m(scenes[index].vertices, seen))
+        share = presence(near)
+        if self.lines:
+            self._panel.write(self.lines)
+        for framebuffer, area, camera in zip(framebuffers, areas, cameras, strict=True):
+            if share < 1:
+                self._veil.draw(framebuffer, area, self.background, share)
+            if self.lines:
+                self._panel.draw(framebuffer, area, camera, panel_place(viewer))
+        return share
+
+    def measure(self, width: int, height: int) -> tuple[float | None, ...]:
+        """Milliseconds that drawing a stereo pair of width × height takes at each rung; None for rungs the avatars lack."""
+        context = self._context
+        color, depth = context.texture((width, height), 4), context.depth_renderbuffer((width, height))
+        framebuffer = context.framebuffer([color], depth)
+        angles, offset = TRIAL_ANGLES
+        views = [EyeView((0.0, 0.0, 0.0, 1.0), (side * offset[0], 0.0, self._distance_m), angles) for side in (-1.0, 1.0)]
+        costs: list[float | None] = []
+        for rung, there in enumerate(self.available):
+            size = self.drawn_size(rung, width, height)
+            whole = [camera_of(view, *size) for view in views]
+            taken = []
+            for _ in range(TRIALS if there else 0):
+                started = time.perf_counter()
+                scenes = self.prepare([MotionCode()] * len(self.places))
+                cameras = [cut or camera for cut, camera in zip(self.cut(scenes, whole), whole, strict=True)]
+                self.draw(scenes, cameras, [framebuffer, framebuffer], rung)
+                context.finish()
+                taken.append((time.perf_counter() - started) * 1e3)
+            costs.append(median(taken[1:]) if there else None)
+        for resource in (framebuffer, color, depth):
+            resource.release()
+        return tuple(costs)
+
+    def close(self) -> None:
+        """Free the GL objects."""
+        self._veil.close()
+        self._panel.close()
+        for renderer in self._renderers:
+            renderer.close()
+
+
+def _middle(cameras: Sequence[Camera]) -> np.ndarray:
+    """(3,) the point between the cameras."""
+    return np.mean([camera.center for camera in cameras], axis=0)

@@ -1,0 +1,121 @@
+"""The stage: several heads in one picture are each the head alone, the panel lies over them alike for both eyes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from avatar3d.motion.code import MotionCode
+from avatar3d.render.realtime import create_context
+from avatar3d.runtime.governor import BAKED, BLENDSHAPE, Change, read_config
+from avatar3d.runtime.overlay import LINES, WIDTH_M, Status, panel_place, text_picture
+from avatar3d.runtime.placement import Placement
+from avatar3d.runtime.stage import Stage
+from avatar3d.runtime.views import EyeView
+from tests.make_avatar import synthetic_avatar
+
+SIZE = 200
+ANGLES = (-0.6, 0.6, 0.6, -0.6)
+DISTANCE_M = 1.0
+VIEWS = [EyeView((0, 0, 0, 1), (side * 0.0315, 0.0, DISTANCE_M), ANGLES) for side in (-1, 1)]
+HERE = Placement(np.eye(3), np.zeros(3))
+
+
+@pytest.fixture(scope="module")
+def context():
+    context = create_context()
+    yield context
+    context.release()
+
+
+def _picture(context, stage, motions, rung=BAKED):
+    """(SIZE, SIZE, 4) u8 of each eye; linear target."""
+    framebuffer = context.framebuffer([context.texture((SIZE, SIZE), 4)], context.depth_renderbuffer((SIZE, SIZE)))
+    scenes = stage.prepare(motions)
+    whole = [stage.placement.camera(camera) for camera in _cameras()]
+    pictures = []
+    for camera in whole:
+        stage.draw(scenes, [camera], [framebuffer], rung)
+        pictures.append(np.frombuffer(framebuffer.read(components=4), np.uint8).reshape(SIZE, SIZE, 4)[::-1].copy())
+    framebuffer.release()
+    return pictures
+
+
+def _cameras():
+    from avatar3d.runtime.views import camera_of
+
+    return [camera_of(view, SIZE, SIZE) for view in VIEWS]
+
+
+def _stage(context, avatars):
+    stage = Stage(avatars, context, read_config(), (0.0, 0.0, 0.0, 0.0), DISTANCE_M)
+    stage.placement = HERE
+    return stage
+
+
+@pytest.mark.parametrize("rung", [BAKED, BLENDSHAPE])
+def test_two_heads_are_each_the_head_alone(context, rung):
+    avatars = [synthetic_avatar(0), synthetic_avatar(1)]
+    both = _stage(context, avatars)
+    alone = [_stage(context, [avatar]) for avatar in avatars]
+    jaw = MotionCode.from_expression({"jawOpen": 0.7})
+    together = _picture(context, both, [jaw, MotionCode()], rung)[0]
+    parts = []
+    for stage, place, motion in zip(alone, both.places, (jaw, MotionCode()), strict=True):
+        stage.placement = place
+        parts.append(_picture(context, stage, [motion], rung)[0])
+    assert (parts[0][..., 3] > 0).any() and not ((parts[0][..., 3] > 0) & (parts[1][..., 3] > 0)).any()
+    assert np.abs(together.astype(int) - np.maximum(*parts)).max() <= 1
+    # The first stands on the viewer's left.
+    assert np.nonzero(parts[0][..., 3])[1].mean() < np.nonzero(parts[1][..., 3])[1].mean()
+    for stage in (both, *alone):
+        stage.close()
+
+
+def test_the_panel_is_read_in_both_eyes_and_hides_no_face(context):
+    stage = _stage(context, [synthetic_avatar()])
+    plain = _picture(context, stage, [MotionCode()])
+    stage.lines = ["baked  72 fps  6.1 ms", "face 41 ms"]
+    told = _picture(context, stage, [MotionCode()])
+    for before, after in zip(plain, told, strict=True):
+        changed = np.nonzero((before != after).any(axis=2))
+        assert changed[0].min() > SIZE / 2 and len(changed[0]) > 200
+        assert after[changed].max() > 200
+    stage.close()
+
+
+def test_what_is_cut_out_holds_the_panel(context):
+    stage = _stage(context, [synthetic_avatar()])
+    scenes = stage.prepare([MotionCode()])
+    stage.lines = ["a"]
+    with_panel = stage.cameras(scenes, VIEWS, 400, 400)[0]
+    corner, right, up = panel_place(np.array([0.0, 0.0, DISTANCE_M]))
+    for point in (corner, corner + right + up):
+        pixel, _ = with_panel.project(point[None])
+        assert (pixel >= 0).all() and (pixel <= (with_panel.width, with_panel.height)).all()
+    stage.close()
+
+
+def test_the_panel_faces_the_viewer_wherever_that_one_stands():
+    for viewer in ([0.0, 0.3, 1.0], [1.0, -0.2, 0.0], [0.0, 0.0, -2.0], [0.0, 0.0, 0.0]):
+        corner, right, up = panel_place(np.array(viewer))
+        middle = corner + right / 2 + up / 2
+        assert np.linalg.norm(right) == pytest.approx(WIDTH_M)
+        outward = np.cross(right, up)
+        assert outward @ (np.array(viewer) * (1, 0, 1)) >= 0 and outward @ (middle * (1, 0, 1)) > 0
+
+
+def test_the_status_in_words():
+    change = Change(5.0, "live", "reduced", "hot")
+    status = Status(2, 71.8, 6.14, 41.2, 9.6, 46.2, change, 1.0)
+    assert status.lines() == ["reduced  72 fps  6.1 ms", "face 41 ms  head 10 ms  46 °C", "live to reduced: hot"]
+    assert len(status.lines()) < LINES
+    assert Status(0, 0.0, 0.0, change=change, change_age_s=60.0).lines() == ["live  0 fps  0.0 ms"]
+
+
+def test_text_is_drawn_line_by_line_and_cut_off_where_it_is_too_long():
+    one, two = text_picture(["reduced"]), text_picture(["reduced", "hot"])
+    assert one.max() == 255 and two.sum() > one.sum()
+    np.testing.assert_array_equal(one[: len(one) // 4], two[: len(two) // 4])
+    assert text_picture(["m" * 500, *"abcdef"]).shape == one.shape
+    assert text_picture([]).max() == 0
