@@ -96,6 +96,7 @@ class Stand:
             context = self.context
             color, depth = context.texture((width, height), 4), context.depth_texture((width, height))
             self._framebuffers[width, height] = context.framebuffer([color], depth)
+            self.renderer.warm(self._framebuffers[width, height])
         return self._framebuffers[width, height]
 
     def frame(self, case: Case, index: int) -> None:
@@ -184,6 +185,7 @@ def stage_shares(stand: Stand, case: Case, frames: int = 12) -> dict[str, float]
         with query:
             yield
 
+    stand.frame(case, 0)  # compiles what the framebuffer's kind needs
     for index in range(frames):
         started = clock()
         renderer.prepare(stand.motions[index % len(stand.motions)])

@@ -145,16 +145,34 @@ class RealtimeRenderer:
             raise InputError("no avatar is loaded; call load(avatar, forms) before draw")
         return self._loaded
 
+    def warm(self, framebuffer: Any) -> None:
+        """Draw all that was loaded into the lower left 16×16 pixels of a framebuffer of the kind that `draw` will be given.
+
+        Drivers compile a program anew for each kind of target: without this the first frame of each rung, and the first that
+        needs another texture delta, comes late.
+        """
+        loaded = self._require_loaded()
+        with self._current():
+            self.context.enable_direct(GL_FRAMEBUFFER_SRGB)
+            for passes in loaded.passes.values():
+                self._draw_small(loaded, passes, framebuffer)
+            self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
+            self.context.finish()
+
     def _warm(self, loaded: GpuAvatar, passes: Passes) -> None:
         """Draw small pictures, so that the driver finishes compiling now and not in the first frame that is seen."""
-        camera = Camera.orbit(0.0, width=16, height=16)
         target = self._target(16, 16)
+        self._draw_small(loaded, passes, target.framebuffer)
+        target.framebuffer.read(components=1)
+
+    def _draw_small(self, loaded: GpuAvatar, passes: Passes, framebuffer: Any) -> None:
+        """A small picture with each number of texture deltas."""
+        camera = Camera.orbit(0.0, width=16, height=16)
         neutral = build_scene(loaded.avatar, MotionCode(), loaded.layout)
         self._write_scene(loaded, neutral)
         for count in range(len(passes.skin)):
             scene = replace(neutral, deltas=[(index, 1.0) for index in range(count)])
-            self._draw_view(loaded, scene, camera, target.framebuffer, (0, 0, 16, 16), passes, RenderOptions())
-        target.framebuffer.read(components=1)
+            self._draw_view(loaded, scene, camera, framebuffer, (0, 0, 16, 16), passes, RenderOptions())
 
     # --- drawing
 

@@ -214,3 +214,20 @@ def test_a_viewer_needs_neither_torch_nor_numba() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_warming_leaves_what_is_drawn_alone(
+    avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer, framebuffer: Callable[..., Any]
+) -> None:
+    camera, options = view(0.2, 0.1, SIZE, SIZE), RenderOptions("baked", antialias=True)
+    realtime.load(avatar, [options, "mesh"])
+    target = framebuffer(SIZE, SIZE)
+    pictures = []
+    for warmed in (False, True):
+        if warmed:
+            realtime.warm(target)
+        realtime.draw(moved, [camera], [target], options)
+        pictures.append(pixels(realtime, target, "f1"))
+    assert np.array_equal(*pictures)
+    with pytest.raises(InputError, match="no avatar is loaded"):
+        RealtimeRenderer().warm(target)
