@@ -482,6 +482,49 @@ def _all_teachers(teachers: list[_Teacher]) -> _Teacher:
     return _Teacher(**{name: np.concatenate([getattr(teacher, name) for teacher in teachers]) for name in names})
 
 
+@dataclass
+class _Pool:
+    """Pixels to draw batches from, in rows: what a batch needs of a fragment or a pixel lies together in memory.
+
+    slots: (P, 1 + R) i64, the opaque fragment and the layers over it from inside out, −1 where there is none.
+    fragments: (N, 12) f32 and pixels: (P, 9) f32, in the columns named below.
+    """
+
+    slots: torch.Tensor
+    fragments: torch.Tensor
+    pixels: torch.Tensor
+
+
+_CANONICAL, _DIRECTION, _COLOR, _WEIGHT, _ALPHA, _SEEN = slice(0, 3), slice(3, 6), slice(6, 9), 9, 10, 11
+_TARGET, _SLOPE, _COLOR_WEIGHT, _COVERAGE, _COVERAGE_WEIGHT = slice(0, 3), slice(3, 6), 6, 7, 8
+
+
+def _pool(pixels: _Pixels) -> _Pool:
+    p = pixels
+    fragments = [p.canonical, p.d, p.color, p.weight[:, None], p.alpha[:, None], p.seen[:, None]]
+    rows = [p.target, p.slope, p.color_weight[:, None], p.coverage[:, None], p.coverage_weight[:, None]]
+    return _Pool(
+        slots=torch.from_numpy(np.concatenate([p.opaque[:, None], p.layers], axis=1)),
+        fragments=torch.from_numpy(np.concatenate(fragments, axis=1).astype(np.float32)),
+        pixels=torch.from_numpy(np.concatenate(rows, axis=1).astype(np.float32)),
+    )
+
+
+@dataclass
+class _Draw:
+    """A batch of a pool: `chosen` (B,) pixels, their `slots` (B, 1 + R), the `place` (F,) of the used ones in the flat slots,
+    their fragments `index` (F,), directions `d` (F, 3), `belief` (B,) that the pixel looks so, projected `motion` (1, M).
+    """
+
+    chosen: torch.Tensor
+    slots: torch.Tensor
+    place: torch.Tensor
+    index: torch.Tensor
+    d: torch.Tensor
+    belief: torch.Tensor
+    motion: torch.Tensor
+
+
 class _Trainer:
     """The field under training with its data as tensors."""
 
@@ -495,58 +538,87 @@ class _Trainer:
     ) -> None:
         self.field, self.options = field, options
         self.rng = np.random.default_rng(options.seed + 1)
-        self.pools = [(_tensors(pixels), batch, share) for pixels, batch, share in pools if len(pixels.pixel)]
+        self.pools = [(_pool(pixels), batch, share) for pixels, batch, share in pools if len(pixels.pixel)]
         self.directions = torch.from_numpy(cosine_directions(RANDOM_DIRECTIONS))
         self.teacher = _tensors(teacher)
         self.photo_motion = torch.tensor(motion.weights, dtype=torch.float32)[None] @ field.motion_projection
 
     def loss(self) -> torch.Tensor:
-        """The objective on one random batch."""
-        terms = [self._picture_loss(pixels, batch, share) for pixels, batch, share in self.pools]
-        return torch.stack([*terms, self._teacher_loss()]).sum()
+        """The objective on one random batch; the field sees all of its points in one call."""
+        draws = [self._draw_pixels(pool, batch) for pool, batch, _ in self.pools]
+        chosen, pick, motion = self._draw_points()
+        d = self.teacher["d"][chosen, pick].reshape(-1, 3)
+        canonical = [pool.fragments[draw.index, _CANONICAL] for (pool, _, _), draw in zip(self.pools, draws, strict=True)]
+        *encoded, points = self.field.encode(torch.cat([*canonical, self.teacher["canonical"][chosen]])).split(
+            [*map(len, canonical), len(chosen)]
+        )
+        motions = [draw.motion.expand(len(draw.index), -1) for draw in draws]
+        residual, change = self.field.head(
+            torch.cat([*encoded, points.repeat_interleave(DIRECTIONS, 0)]),
+            torch.cat([*(draw.d for draw in draws), d]),
+            torch.cat([*motions, motion.expand(len(d), -1)]),
+        )
+        sizes = [*map(len, canonical), len(d)]
+        terms = []
+        answers = list(zip(residual.split(sizes), change.split(sizes), strict=True))
+        for (pool, _, share), draw, answer in zip(self.pools, draws, answers, strict=False):
+            terms.append(self._picture_loss(pool, draw, share, *answer))
+        residual, change = answers[-1]
+        terms.append(self._teacher_loss(chosen, pick, residual.reshape(-1, DIRECTIONS, 3), change.reshape(-1, DIRECTIONS)))
+        return torch.stack(terms).sum()
 
-    def _picture_loss(self, pixels: dict[str, torch.Tensor], batch: int, share: float) -> torch.Tensor:
-        """The picture's misses of colour (times `share`) and of the hair's opacity on `batch` random pixels."""
+    def _draw_pixels(self, pool: _Pool, batch: int) -> _Draw:
+        """`batch` random pixels of a pool, with the directions and the expression they are taught for."""
         options = self.options
-        chosen = torch.from_numpy(self.rng.integers(0, len(pixels["opaque"]), batch))
-        opaque, layers = pixels["opaque"][chosen], pixels["layers"][chosen]
-        slots = torch.cat([opaque[:, None], layers], dim=1)
-        used = slots >= 0
-        index = slots[used]
-        features = self.field.encode(pixels["canonical"][index])
-        d, belief = pixels["d"][index], torch.ones(())
+        chosen = torch.from_numpy(self.rng.integers(0, len(pool.slots), batch))
+        slots = pool.slots[chosen]
+        place = torch.nonzero(slots.reshape(-1) >= 0)[:, 0]
+        index = slots.reshape(-1)[place]
         if self.rng.random() < options.any_view_share:
-            belief = pixels["seen"][slots.max(1).values]
+            belief = pool.fragments[slots.max(1).values, _SEEN]
             d = self.directions[torch.from_numpy(self.rng.integers(0, RANDOM_DIRECTIONS, len(index)))]
+        else:
+            belief, d = torch.ones(()), pool.fragments[index, _DIRECTION]
         motion = self._random_motion() if self.rng.random() < options.any_expression_share else self.photo_motion
-        residual, change = self.field.head(features, d, motion)
-        residual = pixels["color"][index] + pixels["weight"][index][:, None] * residual
-        color = torch.zeros(*slots.shape, 3).masked_scatter(used[..., None].expand(*slots.shape, 3), residual.clamp(min=0))
-        changes = torch.zeros(slots.shape).masked_scatter(used, change)
-        alpha = torch.where(used, (pixels["alpha"][slots.clamp(min=0)] + changes).clamp(0, 1), 0.0)
-        picture, through = color[:, 0], torch.ones(batch)
-        hidden = []
-        for layer in range(slots.shape[1] - 1, 0, -1):
-            hidden.append(1 - through)
-            through = through * (1 - alpha[:, layer])
-        for layer in range(1, slots.shape[1]):
-            opacity = alpha[:, layer, None]
-            picture = picture * (1 - opacity) + opacity * color[:, layer]
-        covered = (1 - through * (opaque < 0)).detach()[:, None]
-        error = (picture - covered * pixels["target"][chosen]) * pixels["slope"][chosen]
-        total = share * options.photo_weight * (error.square().mean(1) * belief * pixels["color_weight"][chosen]).mean()
+        return _Draw(chosen, slots, place, index, d, belief, motion)
+
+    def _picture_loss(
+        self, pool: _Pool, draw: _Draw, share: float, residual: torch.Tensor, change: torch.Tensor
+    ) -> torch.Tensor:
+        """The picture's misses of colour (times `share`) and of the hair's opacity on the drawn pixels."""
+        options = self.options
+        fragments, pixels = pool.fragments[draw.index], pool.pixels[draw.chosen]
+        color = (fragments[:, _COLOR] + fragments[:, _WEIGHT, None] * residual).clamp(min=0)
+        alpha = (fragments[:, _ALPHA] + change).clamp(0, 1)
+        drawn = torch.cat([color, alpha[:, None], change[:, None]], dim=1)
+        count, width = draw.slots.shape
+        drawn = torch.zeros(count * width, 5).index_copy(0, draw.place, drawn).reshape(count, width, 5)
+        opacity = drawn[..., 3].unbind(1)
+        through, shares, hidden = torch.ones(count), [], []
+        for layer in range(width - 1, 0, -1):
+            hidden.append(1 - through.detach())
+            shares.append(through * opacity[layer])
+            through = through - shares[-1]
+        picture = drawn[:, 0, :3] * through[:, None]
+        if shares:
+            picture = picture + (torch.stack(shares[::-1], dim=1)[..., None] * drawn[:, 1:, :3]).sum(1)
+        covered = (1 - through * (draw.slots[:, 0] < 0)).detach()[:, None]
+        error = (picture - covered * pixels[:, _TARGET]) * pixels[:, _SLOPE]
+        total = share * options.photo_weight * (error.square().mean(1) * draw.belief * pixels[:, _COLOR_WEIGHT]).mean()
         if hidden:
-            miss = (1 - through - pixels["coverage"][chosen]).square() * pixels["coverage_weight"][chosen]
-            behind = torch.stack(hidden[::-1], dim=1).detach()
-            weight = options.opacity_weight + options.hidden_opacity_weight * behind
-            total = total + options.coverage_weight * miss.mean() + (weight * changes[:, 1:].square()).sum(1).mean()
+            miss = (1 - through - pixels[:, _COVERAGE]).square() * pixels[:, _COVERAGE_WEIGHT]
+            weight = options.opacity_weight + options.hidden_opacity_weight * torch.stack(hidden[::-1], dim=1)
+            total = total + options.coverage_weight * miss.mean() + (weight * drawn[:, 1:, 4].square()).sum(1).mean()
         return total
 
-    def _teacher_loss(self) -> torch.Tensor:
+    def _draw_points(self) -> tuple[torch.Tensor, int, torch.Tensor]:
+        """Random teacher points (B,), their set of directions and the expression (1, M) they are seen at."""
+        chosen = torch.from_numpy(self.rng.integers(0, len(self.teacher["level"]), BATCH_POINTS))
+        return chosen, int(self.rng.integers(DIRECTION_SETS)), self._random_motion()
+
+    def _teacher_loss(self, chosen: torch.Tensor, pick: int, residual: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
+        """Misses of the reflectance model and of what must stay, for the field's answers (B, D, 3) and (B, D)."""
         options, teacher = self.options, self.teacher
-        chosen = torch.from_numpy(self.rng.integers(0, len(teacher["level"]), BATCH_POINTS))
-        pick = int(self.rng.integers(DIRECTION_SETS))
-        residual, change = self.teacher_residual(chosen, pick, self._random_motion())
         target = teacher["target"][chosen, pick]
         limit = TEACHER_SHARE_OF_BOUND * self.field.color_bound
         target = (target - target.mean(1, keepdim=True)).clamp(-limit, limit)
@@ -563,11 +635,11 @@ class _Trainer:
             + (opacity_weight[:, None] * change.square()).mean()
         )
 
-    def teacher_residual(self, chosen: torch.Tensor, pick: int, motion: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Residual (B, D, 3) and opacity change (B, D) at teacher points `chosen` (B,) in their set `pick` of directions."""
+    def teacher_residual(self, chosen: torch.Tensor, pick: int, motion: torch.Tensor) -> torch.Tensor:
+        """Residual (B, D, 3) at teacher points `chosen` (B,) in their set `pick` of directions."""
         features = self.field.encode(self.teacher["canonical"][chosen]).repeat_interleave(DIRECTIONS, 0)
-        residual, change = self.field.head(features, self.teacher["d"][chosen, pick].reshape(-1, 3), motion)
-        return residual.reshape(-1, DIRECTIONS, 3), change.reshape(-1, DIRECTIONS)
+        residual, _ = self.field.head(features, self.teacher["d"][chosen, pick].reshape(-1, 3), motion)
+        return residual.reshape(-1, DIRECTIONS, 3)
 
     def _random_motion(self) -> torch.Tensor:
         """Projected motion (1, M): as often the neutral expression as a random one."""
@@ -625,7 +697,7 @@ def _threads(count: int) -> Iterator[None]:
         numba.set_num_threads(before[1])
 
 
-def _tensors(data: _Pixels | _Teacher) -> dict[str, torch.Tensor]:
+def _tensors(data: _Teacher) -> dict[str, torch.Tensor]:
     return {name: torch.from_numpy(np.ascontiguousarray(getattr(data, name))) for name in data.__dataclass_fields__}
 
 
@@ -703,7 +775,7 @@ def _teacher_figures(trainer: _Trainer, count: int) -> dict[str, float]:
     """The report's figures at the trainer's teacher points, off (no residual) and on, neutral expression."""
     neutral = torch.zeros(1, trainer.field.motion_projection.shape[1])
     chosen = torch.arange(count)
-    sets = [trainer.teacher_residual(chosen, pick, neutral)[0] for pick in range(DIRECTION_SETS)]
+    sets = [trainer.teacher_residual(chosen, pick, neutral) for pick in range(DIRECTION_SETS)]
     residual = torch.cat(sets, dim=1)
     slope = trainer.teacher["slope"][:, None]
     target = trainer.teacher["target"].reshape(count, -1, 3)
