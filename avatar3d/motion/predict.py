@@ -90,7 +90,7 @@ def observe(state: PredictState | None, code: MotionCode) -> PredictState:
     if graded is not None:
         old = codes[graded]
         guess = _steps(signals[graded], (code.time_ns - old.time_ns) / 1e9)
-        truth = _difference(old, code)
+        truth = difference(old, code)
         powers = powers + np.einsum("gc,ic,jc->gij", _MEMBERS, guess, guess, optimize=True)
         agreement = agreement + (guess * truth @ _MEMBERS.T).T
         truth_power = truth_power + _MEMBERS @ (truth * truth)
@@ -119,18 +119,11 @@ def predict(state: PredictState, time_ns: int, method: str = "adaptive") -> Pred
     last = state.codes[-1]
     ahead = min(max((time_ns - last.time_ns) / 1e9, 0.0), MAX_AHEAD_S)
     step = METHODS[method](state, ahead)
-    weights = np.clip(last.weights + step[:52], 0.0, 1.0)
+    code = moved(last, step, time_ns)
     seen = np.stack([code.weights[_CLOSURES] for code in state.codes])
+    weights = code.weights.copy()
     weights[_CLOSURES] = np.clip(weights[_CLOSURES], seen.min(axis=0), seen.max(axis=0))
-    code = MotionCode(
-        weights=weights,
-        rotation=multiply(exponential(step[52:55]), last.rotation),
-        translation=last.translation + step[55:58] * TRANSLATION_UNIT_M,
-        gaze=last.gaze + step[58:].reshape(2, 2),
-        confidence=last.confidence,
-        time_ns=time_ns,
-        sequence=last.sequence,
-    )
+    code = code.with_weights(weights)
     return Prediction(code, _confidence(state, ahead))
 
 
@@ -173,8 +166,21 @@ METHODS: dict[str, Callable[[PredictState, float], np.ndarray]] = {
 }  # fmt: skip
 
 
-def _difference(a: MotionCode, b: MotionCode) -> np.ndarray:
-    """(62,) channels from a to b."""
+def moved(code: MotionCode, step: np.ndarray, time_ns: int) -> MotionCode:
+    """The code moved by channels (62,), weights clipped; inverse of `difference`."""
+    return MotionCode(
+        weights=np.clip(code.weights + step[:52], 0.0, 1.0),
+        rotation=multiply(exponential(step[52:55]), code.rotation),
+        translation=code.translation + step[55:58] * TRANSLATION_UNIT_M,
+        gaze=code.gaze + step[58:].reshape(2, 2),
+        confidence=code.confidence,
+        time_ns=time_ns,
+        sequence=code.sequence,
+    )
+
+
+def difference(a: MotionCode, b: MotionCode) -> np.ndarray:
+    """(62,) channels from a to b: weights, rotation vector, translation in TRANSLATION_UNIT_M, gaze."""
     return np.concatenate([
         b.weights - a.weights, between(a.rotation, b.rotation), (b.translation - a.translation) / TRANSLATION_UNIT_M,
         (b.gaze - a.gaze).ravel(),
@@ -184,7 +190,7 @@ def _difference(a: MotionCode, b: MotionCode) -> np.ndarray:
 def _signals(codes: tuple[MotionCode, ...]) -> np.ndarray:
     """(3, 62): the last speed and the calmer one, channels a second, and the way to the mean of the codes, channels."""
     times = np.array([code.time_ns - codes[-1].time_ns for code in codes]) / 1e9
-    values = np.stack([_difference(codes[-1], code) for code in codes])
+    values = np.stack([difference(codes[-1], code) for code in codes])
     recent = max(2, int((times >= -LONG_S - 1e-3).sum()))
     return np.stack([values[-2] / times[-2], _slope(times[-recent:], values[-recent:]), values.mean(axis=0)])
 
@@ -209,7 +215,7 @@ def _graded(codes: tuple[MotionCode, ...], now_ns: int) -> int | None:
 
 def _average(state: PredictState, codes: tuple[MotionCode, ...]) -> np.ndarray:
     """(2, 62): the once and twice smoothed values, relative to the newest code."""
-    moved = _difference(codes[-1], codes[-2])
+    moved = difference(codes[-1], codes[-2])
     once, twice = (np.zeros(CHANNELS), np.zeros(CHANNELS)) if state.filtered is None else state.filtered
     once = (1 - SMOOTHING) * (once + moved)
     twice = SMOOTHING * once + (1 - SMOOTHING) * (twice + moved)
@@ -220,7 +226,7 @@ def _kalman(
     state: PredictState, codes: tuple[MotionCode, ...], seconds: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Constant velocity driven by white acceleration (Bar-Shalom, Li, Kirubarajan 2001, 6.2.2); the newest code is 0."""
-    moved = _difference(codes[-1], codes[-2])
+    moved = difference(codes[-1], codes[-2])
     if state.kalman is None:
         value, speed, covariance = np.zeros(CHANNELS), np.zeros(CHANNELS), np.diag([KALMAN_NOISE, 1.0])
     else:

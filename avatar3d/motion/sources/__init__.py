@@ -9,8 +9,8 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.sources.base import MotionSource, Spec
 
 ENTRY_POINT_GROUP = "avatar3d.motion_sources"
-# Scheme: where the function (Spec) -> MotionSource is. Imported when asked for; the camera's needs the face networks, which lie
-# above this package.
+# Scheme: where the function (Spec) -> MotionSource is. Imported when asked for; the camera's needs the face networks, and
+# `net` what lies above it; both are above this package.
 BUILT_IN: dict[str, str] = {
     "camera": "avatar3d.tracking.source:open_camera",
     "csv": "avatar3d.motion.sources.files:open_csv",
@@ -18,6 +18,7 @@ BUILT_IN: dict[str, str] = {
     "json": "avatar3d.motion.sources.files:open_json",
     "livelink": "avatar3d.motion.sources.livelink:open_livelink",
     "lsl": "avatar3d.motion.sources.lsl:open_lsl",
+    "net": "avatar3d.net.source:open_net",
     "openseeface": "avatar3d.motion.sources.openseeface:open_openseeface",
     "openxr": "avatar3d.motion.sources.openxr:open_openxr",
     "osc": "avatar3d.motion.sources.osc:open_osc",

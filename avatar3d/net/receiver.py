@@ -1,0 +1,203 @@
+"""The receiving end of one head's stream: packets in, codes out, whatever was lost, doubled, swapped, forged or replayed."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from avatar3d.motion import wire
+from avatar3d.motion.code import MotionCode
+from avatar3d.motion.wire import Frame, Header, Seal
+from avatar3d.motion.wire_layout import ACK, COMPACT, EPOCH_UNIX_S, FULL, TICK_NS, UNKNOWN_ROUND_TRIP
+
+WINDOW = 256  # sequences behind the newest in which a packet can still be told from its replay
+KEPT_FRAMES = 64  # from which later packets may differ; with those that come late, a second's worth
+MAX_WAITING = 32  # packets that wait for the frame from which they differ
+LOST_AFTER_NS = 2_000_000_000  # after such a silence low halves say nothing: only a full header is believed
+MAX_AGE_S = 30.0  # between capture and arrival by both machines' wall clocks: bounds replay into a receiver that just started
+# Packets let in a second, and at once: from where the stream comes, and from anywhere else together. A tag costs some
+# microseconds to check, a frame a fifth of a millisecond to decode.
+OWN_RATE, OTHER_RATE = 240.0, 60.0
+BURST_S = 0.5
+
+
+class _Bucket:
+    """Lets in `rate` a second and `rate · BURST_S` at once."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate, self._level, self._at_ns = rate, rate * BURST_S, 0
+
+    def take(self, now_ns: int) -> bool:
+        passed = max(0, now_ns - self._at_ns) / 1e9
+        self._level = min(self._rate * BURST_S, self._level + passed * self._rate)
+        self._at_ns = now_ns
+        if self._level < 1:
+            return False
+        self._level -= 1
+        return True
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A code with its capture time on the SENDER's clock (ns since its start), and when it arrived on ours (monotonic ns)."""
+
+    code: MotionCode
+    arrived_ns: int
+
+
+class Receiver:
+    """Follows one stream at a time: the session that started last of those that know the token.
+
+    counts: packets by what became of them (COUNTS). session: of the stream, None before the first. round_trip_ns: as the sender
+    measured it, None where it has no answers. max_age_s: None believes captures of any age. wall_ns: the wall clock.
+    """
+
+    COUNTS = ("decoded", "foreign", "flooded", "forged", "replayed", "stale", "other layout", "lost reference", "damaged")
+
+    def __init__(
+        self, token: bytes, max_age_s: float | None = MAX_AGE_S, wall_ns: Callable[[], int] = time.time_ns
+    ) -> None:
+        self._seal = Seal(token)
+        self._max_age_s, self._wall_ns = max_age_s, wall_ns
+        self.counts: Counter[str] = Counter()
+        self.session: int | None = None
+        self.sessions = 0
+        self.round_trip_ns: int | None = None
+        self.bytes = self.packets = 0  # of what was believed
+        self._gone = 0  # lost in sessions before this one
+        self._own, self._other = _Bucket(OWN_RATE), _Bucket(OTHER_RATE)
+        self._address: object = None
+        self._clear(0)
+
+    def _clear(self, first: int) -> None:
+        self._newest = first - 1
+        self._first, self._before = first, self.packets
+        self._time = 0
+        self._heard_ns = 0
+        self._seen = 0  # bit n: sequence newest - n came
+        self._frames: dict[int, Frame] = {}
+        self._waiting: dict[int, tuple[Header, bytes, int]] = {}
+        self._answer: tuple[int, int] | None = None
+        self._decoded = -1
+
+    @property
+    def newest(self) -> int:
+        """The highest sequence of the session so far, -1 before the first."""
+        return self._newest
+
+    @property
+    def lost(self) -> int:
+        """Packets that were sent after the first that came of their session, and never came."""
+        return self._gone + max(0, self._newest - self._first + 1 - (self.packets - self._before))
+
+    def accept(self, packet: bytes, now_ns: int, address: object = None) -> list[Arrival]:
+        """The codes that a packet makes known: its own and those that waited for it; none for anything not to be believed."""
+        header = wire.read_header(packet)
+        if header is None or header.kind == ACK:
+            self.counts["foreign"] += 1
+            return []
+        bucket = self._own if self.session is not None and address == self._address else self._other
+        if not bucket.take(now_ns):
+            self.counts["flooded"] += 1
+            return []
+        header = self._believed(header, packet, now_ns)
+        if header is None:
+            return []
+        self._address, self._heard_ns = address, now_ns
+        self.bytes += len(packet)
+        self.packets += 1
+        return self._decode(header, wire.payload(packet), now_ns)
+
+    def acknowledgement(self, now_ns: int) -> bytes | None:
+        """The packet to send back, or None while there is nothing new to acknowledge."""
+        if self._answer is None or self.session is None:
+            return None
+        sequence, arrived_ns = self._answer
+        self._answer = None
+        held = min(max(0, now_ns - arrived_ns) // TICK_NS, 0xFFFF)
+        body = Header(ACK, sequence, session=self.session, held=held).pack()
+        return body + self._seal.tag(self.session, sequence, 0, body)
+
+    def _believed(self, header: Header, packet: bytes, now_ns: int) -> Header | None:
+        """The header with whole numbers, after its tag was found right and new; what was found is counted."""
+        if header.kind == COMPACT:
+            if self.session is None or now_ns - self._heard_ns > LOST_AFTER_NS:
+                self.counts["lost reference"] += 1
+                return None
+            session = self.session
+            sequence = wire.whole(header.sequence, 16, max(self._newest, 0))
+            when = wire.whole(header.time, 16, self._time)
+        else:
+            session, sequence, when = header.session, header.sequence, header.time
+            if header.layout != wire.LAYOUT_ID:
+                self.counts["other layout"] += 1
+                return None
+        later = self.session is None or session > self.session
+        if not later and (session != self.session or self._came(sequence)):
+            self.counts["replayed"] += 1
+            return None
+        if sequence >= 1 << 32 or when >= 1 << 40 or not self._seal.fits(session, sequence, when, packet):
+            self.counts["forged"] += 1
+            return None
+        if header.kind == FULL:
+            age_s = self._wall_ns() / 1e9 - (EPOCH_UNIX_S + session / 1e3 + when * TICK_NS / 1e9)
+            if self._max_age_s is not None and abs(age_s) > self._max_age_s:
+                self.counts["stale"] += 1
+                return None
+            if later:
+                self.session = session
+                self.sessions += 1
+                self._gone = self.lost
+                self._clear(sequence)
+            self.round_trip_ns = None if header.round_trip == UNKNOWN_ROUND_TRIP else header.round_trip * TICK_NS
+        self._mark(sequence)
+        if sequence == self._newest:
+            self._time = when
+        return Header(header.kind, sequence, when, header.reference, session)
+
+    def _came(self, sequence: int) -> bool:
+        back = self._newest - sequence
+        return back >= WINDOW or (back >= 0 and bool(self._seen >> back & 1))
+
+    def _mark(self, sequence: int) -> None:
+        ahead = sequence - self._newest
+        if ahead > 0:
+            self._seen = ((self._seen << ahead) | 1) & ((1 << WINDOW) - 1) if ahead < WINDOW else 1
+            self._newest = sequence
+        else:
+            self._seen |= 1 << -ahead
+
+    def _decode(self, header: Header, data: bytes, now_ns: int) -> list[Arrival]:
+        """Decode a packet, and those that waited for it; or let it wait for its reference."""
+        found: list[Arrival] = []
+        ready = [(header, data, now_ns)]
+        while ready:
+            header, data, arrived_ns = ready.pop()
+            wanted = header.sequence - header.reference
+            reference = self._frames.get(wanted) if header.reference else None
+            if header.reference and reference is None:
+                self._wait(header, data, arrived_ns)
+                continue
+            try:
+                frame = wire.decode(data, reference, header.reference)
+            except wire.Damaged:
+                self.counts["damaged"] += 1
+                continue
+            self.counts["decoded"] += 1
+            self._frames[header.sequence] = frame
+            if len(self._frames) > KEPT_FRAMES:
+                del self._frames[min(self._frames)]
+            found.append(Arrival(wire.restore(frame, header.time * TICK_NS, header.sequence), arrived_ns))
+            if header.sequence > self._decoded:
+                self._decoded, self._answer = header.sequence, (header.sequence, arrived_ns)
+            dependent = [n for n, (other, _, _) in self._waiting.items() if n - other.reference == header.sequence]
+            ready.extend(self._waiting.pop(n) for n in dependent)
+        return found
+
+    def _wait(self, header: Header, data: bytes, arrived_ns: int) -> None:
+        self._waiting[header.sequence] = (header, data, arrived_ns)
+        if len(self._waiting) > MAX_WAITING:
+            del self._waiting[min(self._waiting)]
+            self.counts["lost reference"] += 1

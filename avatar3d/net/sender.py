@@ -1,0 +1,77 @@
+"""The sending end of one head's stream: codes in, packets out; touches no network and no clock of its own."""
+
+from __future__ import annotations
+
+import time
+
+from avatar3d.motion import wire
+from avatar3d.motion.code import MotionCode
+from avatar3d.motion.wire import Frame, Header, Seal
+from avatar3d.motion.wire_layout import ACK, COMPACT, EPOCH_UNIX_S, FULL, TICK_NS, UNKNOWN_ROUND_TRIP
+
+# A late joiner, or one that lost its way, waits for a full header: the next key frame's after the first, at the latest the second.
+FULL_EVERY_NS, FULL_LATEST_NS = 300_000_000, 400_000_000
+# A frame refers to an acknowledged one of the last CLOSE, else to the last anchor: a key frame sent every ANCHOR_EVERY packets. A lost
+# packet thus costs at most the one after it, and nothing where acknowledgements come back soon.
+CLOSE = 3
+ANCHOR_EVERY = 2
+KEPT = 64  # frames sent, for acknowledgements that come late
+ROUND_TRIP_LEAK = 0.01  # share by which the shortest round trip is let go with each answer
+
+
+class Sender:
+    """One session. started_ns: monotonic; started_unix_ns: the same instant on the wall clock."""
+
+    def __init__(self, token: bytes, started_ns: int | None = None, started_unix_ns: int | None = None) -> None:
+        self._seal = Seal(token)
+        self._started_ns = time.monotonic_ns() if started_ns is None else started_ns
+        unix_ns = time.time_ns() if started_unix_ns is None else started_unix_ns
+        self.session = max(0, unix_ns // 1_000_000 - EPOCH_UNIX_S * 1000) & 0xFFFFFFFFFF
+        self.sequence = -1  # of the last packet
+        self._frames: dict[int, Frame] = {}
+        self._sent_ns: dict[int, int] = {}
+        self._anchor = self._acknowledged = -1
+        self._full_ns: int | None = None
+        self.round_trip_ns: float | None = None
+
+    def packet(self, code: MotionCode, now_ns: int) -> bytes:
+        """The next packet, of a code captured at `code.time_ns` and sent now, both on the monotonic clock."""
+        self.sequence += 1
+        frame = wire.quantise(code)
+        ticks = max(0, (code.time_ns - self._started_ns) // TICK_NS)
+        reference = -1
+        if self._acknowledged >= 0 and self.sequence - self._acknowledged <= CLOSE:
+            reference = self._acknowledged
+        elif self._anchor >= 0 and self.sequence - self._anchor < ANCHOR_EVERY:
+            reference = self._anchor
+        since_ns = FULL_LATEST_NS if self._full_ns is None else now_ns - self._full_ns
+        if since_ns >= FULL_LATEST_NS or (since_ns >= FULL_EVERY_NS and reference < 0):
+            self._full_ns, reference = now_ns, -1
+            round_trip = UNKNOWN_ROUND_TRIP
+            if self.round_trip_ns is not None:
+                round_trip = min(round(self.round_trip_ns / TICK_NS), UNKNOWN_ROUND_TRIP - 1)
+            header = Header(FULL, self.sequence, ticks, session=self.session, round_trip=round_trip)
+        else:
+            header = Header(COMPACT, self.sequence, ticks, 0 if reference < 0 else self.sequence - reference)
+        if reference < 0:
+            self._anchor = self.sequence
+        body = header.pack() + wire.encode(frame, self._frames.get(reference), header.reference)
+        self._frames[self.sequence], self._sent_ns[self.sequence] = frame, now_ns
+        for kept in (self._frames, self._sent_ns):
+            kept.pop(self.sequence - KEPT, None)
+        return body + self._seal.tag(self.session, self.sequence, ticks, body)
+
+    def answered(self, packet: bytes, now_ns: int) -> bool:
+        """Take an acknowledgement; False, and nothing else, for what is not one of this session."""
+        header = wire.read_header(packet)
+        if header is None or header.kind != ACK or header.session != self.session:
+            return False
+        sent_ns = self._sent_ns.get(header.sequence)
+        if sent_ns is None or not self._seal.fits(self.session, header.sequence, 0, packet):
+            return False
+        if header.sequence > self._acknowledged:
+            self._acknowledged = header.sequence
+            trip = max(0, now_ns - sent_ns - header.held * TICK_NS)
+            known = self.round_trip_ns
+            self.round_trip_ns = trip if known is None else min(trip, known + (trip - known) * ROUND_TRIP_LEAK)
+        return True

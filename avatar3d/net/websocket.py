@@ -1,0 +1,166 @@
+"""Streams over WebSocket, for browsers: the sender serves, whoever knows the token connects. Library: websockets."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+import time
+from collections import deque
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from avatar3d.errors import InputError, WorkError
+from avatar3d.motion.wire_layout import MAX_PACKET
+from avatar3d.net.link import LinkName
+
+if TYPE_CHECKING:
+    from websockets.sync.client import ClientConnection
+    from websockets.sync.server import ServerConnection
+
+MAX_CLIENTS = 32
+QUEUED = 12  # packets kept for a client that is slow: 0.2 s; then the oldest are dropped
+RETRY_S = 0.5
+CONNECT_S = 3.0
+
+
+def _library() -> Any:
+    try:
+        import websockets
+    except ModuleNotFoundError as error:
+        raise WorkError("ws: needs the package websockets; run: pip install 'avatar3d[net]'") from error
+    return websockets
+
+
+class WebSocketOutlet:
+    """A server. Packets of a client that knows the token go into its own short queue; nothing from clients is read."""
+
+    def __init__(self, name: LinkName, token: bytes) -> None:
+        _library()
+        from websockets.sync.server import serve
+
+        self._token = token
+        self._queues: dict[int, deque[bytes]] = {}
+        self._changed = threading.Condition()
+        self._closed = False
+        try:
+            self._server = serve(
+                self._feed, name.host, name.port, process_request=self._admit, compression=None, max_size=MAX_PACKET, max_queue=4
+            )
+        except OSError as error:
+            raise WorkError(f"cannot serve on {name.host} port {name.port}: {error.strerror}; choose another port") from error
+        self._thread = threading.Thread(target=self._server.serve_forever, name="websocket", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """The port that is served."""
+        return int(self._server.socket.getsockname()[1])
+
+    @property
+    def clients(self) -> int:
+        """How many are connected."""
+        return len(self._queues)
+
+    def _admit(self, connection: ServerConnection, request: Any) -> Any:
+        """None for a client that may come in, else the answer that turns it away."""
+        given = parse_qs(urlsplit(request.path).query).get("token", [""])[0]
+        if not hmac.compare_digest(given.encode(), self._token):
+            return connection.respond(HTTPStatus.UNAUTHORIZED, "the token is wrong\n")
+        if self.clients >= MAX_CLIENTS:
+            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, f"{MAX_CLIENTS} clients are connected already\n")
+        return None
+
+    def _feed(self, connection: ServerConnection) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        queue: deque[bytes] = deque(maxlen=QUEUED)
+        with self._changed:
+            self._queues[id(queue)] = queue
+        try:
+            while True:
+                with self._changed:
+                    self._changed.wait_for(lambda: bool(queue) or self._closed)
+                    if self._closed:
+                        return
+                    packets = list(queue)
+                    queue.clear()
+                for packet in packets:
+                    connection.send(packet)
+        except ConnectionClosed:
+            pass
+        finally:
+            with self._changed:
+                del self._queues[id(queue)]
+
+    def send(self, packet: bytes) -> None:
+        with self._changed:
+            for queue in self._queues.values():
+                queue.append(packet)
+            self._changed.notify_all()
+
+    def answers(self) -> list[tuple[bytes, int]]:
+        return []
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._server.shutdown()
+        self._thread.join(2.0)
+
+
+class WebSocketInlet:
+    """A client that connects to a sender, and again when it goes away."""
+
+    def __init__(self, name: LinkName, token: bytes) -> None:
+        _library()
+        self._name = name
+        host = f"[{name.host}]" if ":" in name.host else name.host
+        self._uri = f"ws://{host}:{name.port}/?token={quote(token, safe='')}"
+        self._connection: ClientConnection | None = None
+        self._retry_s = 0.0
+
+    def receive(self, timeout_s: float) -> list[tuple[bytes, object]]:
+        """Raises InputError when the sender turns the token away."""
+        from websockets.exceptions import ConnectionClosed
+
+        connection = self._connection or self._connect(timeout_s)
+        if connection is None:
+            return []
+        found: list[tuple[bytes, object]] = []
+        try:
+            while len(found) < QUEUED:
+                packet = connection.recv(timeout=0 if found else max(0.0, timeout_s))
+                if isinstance(packet, bytes):
+                    found.append((packet, None))
+        except TimeoutError:
+            pass
+        except ConnectionClosed:
+            self._connection = None
+        return found
+
+    def _connect(self, timeout_s: float) -> ClientConnection | None:
+        from websockets.exceptions import InvalidStatus, WebSocketException
+        from websockets.sync.client import connect
+
+        wait_s = self._retry_s - time.monotonic()
+        if wait_s > 0:
+            time.sleep(min(wait_s, max(0.0, timeout_s)))
+            return None
+        self._retry_s = time.monotonic() + RETRY_S
+        try:
+            self._connection = connect(self._uri, open_timeout=CONNECT_S, compression=None, max_size=MAX_PACKET, proxy=None)
+        except InvalidStatus as error:
+            if error.response.status_code == HTTPStatus.UNAUTHORIZED:
+                raise InputError(f"{self._name.text}: the sender does not know this token; give both ends the same") from error
+        except (OSError, TimeoutError, WebSocketException):
+            pass  # nobody serves yet
+        return self._connection
+
+    def answer(self, packet: bytes, address: object) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
