@@ -30,12 +30,22 @@ from avatar3d.errors import InputError
 from avatar3d.field.bake import cosine_directions
 from avatar3d.field.definition import FieldConfig, box_of, new_field
 from avatar3d.field.network import Adam, NeuralField
-from avatar3d.generator.protocol import Generator, PhotoEvidence, make_request
+from avatar3d.generator.protocol import Generator, PhotoEvidence, drawn_request
 from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressCallback, silent
 from avatar3d.render.frame import SURFACE_HAIR
 from avatar3d.render.raster import draw_ranks
-from avatar3d.render.reference import Fragments, composite, fragments, live_residual, sample, shade_fragments, textures_of
+from avatar3d.render.reference import (
+    Composite,
+    Fragments,
+    Textures,
+    composite,
+    fragments,
+    live_residual,
+    sample,
+    shade_fragments,
+    textures_of,
+)
 from avatar3d.render.scene import HAIR_CUT, Scene, build_scene, view_directions
 
 HELD_OUT_BLOCK_PX = 8  # blocks, not pixels: the neighbours of a held-out pixel would give it away
@@ -168,16 +178,19 @@ class _View:
 
     drawn: list[Fragments]
     shaded: list[tuple[torch.Tensor, torch.Tensor]]
-    rgba: np.ndarray
+    picture: Composite
+
+    @property
+    def rgba(self) -> np.ndarray:
+        """(H · W, 4) f32, linear, premultiplied."""
+        return self.picture.rgba.numpy()
 
 
-def _view(scene: Scene, camera: Camera) -> _View:
+def _view(scene: Scene, textures: Textures, camera: Camera) -> _View:
     with torch.no_grad():
-        textures = textures_of(scene)
         drawn = fragments(scene, camera)
         shaded = [shade_fragments(layer, textures) for layer in drawn]
-        rgba = composite(drawn, shaded, camera.width * camera.height).rgba.numpy()
-    return _View(drawn, shaded, rgba)
+        return _View(drawn, shaded, composite(drawn, shaded, camera.width * camera.height))
 
 
 @dataclass
@@ -332,18 +345,25 @@ def _turned(camera: Camera, yaw_rad: float, center: np.ndarray, size_px: int) ->
 
 
 def _generator_pixels(
-    avatar: Avatar, scene: Scene, evidence: PhotoEvidence, generator: Generator, held_out: np.ndarray, options: TrainOptions
+    scene: Scene,
+    textures: Textures,
+    evidence: PhotoEvidence,
+    generator: Generator,
+    held_out: np.ndarray,
+    options: TrainOptions,
 ) -> _Pixels | None:
     """Pixels of the generator's views at the photo's motion with their confidence.
 
     Points that the photo shows in a held-out block are left out, else a generator that carries the photo would leak them.
     """
     joined: _Pixels | None = None
+    avatar = scene.avatar
     center = scene.vertices[avatar.head_weight > 0.99].mean(0) if (avatar.head_weight > 0.99).any() else scene.vertices.mean(0)
     for yaw_deg in GENERATOR_YAWS_DEG:
         camera = _turned(evidence.camera, np.radians(yaw_deg), center, GENERATOR_SIZE_PX)
-        made = generator.generate(make_request(avatar, evidence.motion, camera))
-        view = _view(scene, camera)
+        view = _view(scene, textures, camera)
+        alphas = [alpha.numpy() for _, alpha in view.shaded]
+        made = generator.generate(drawn_request(avatar, evidence.motion, camera, view.drawn, alphas, view.picture))
         pixels = _pixels(avatar, view, camera.width * camera.height)
         shown, _ = evidence.camera.project(pixels.world[pixels.front].astype(np.float64))
         column = np.clip(shown[:, 0], 0, evidence.camera.width - 1).astype(np.int64)
@@ -844,7 +864,8 @@ def _train(
     progress(0.0, "preparing the field")
     field = NeuralField(new_field(options.seed, config, *box_of(avatar)), options.implementation)
     scene = build_scene(avatar, evidence.motion)
-    view = _view(scene, evidence.camera)
+    textures = textures_of(scene)
+    view = _view(scene, textures, evidence.camera)
     held_out = held_out_pixels(evidence.camera.height, evidence.camera.width, options.seed)
     photo = _photo_pixels(avatar, view, evidence, options)
     if not len(photo.pixel):
@@ -852,7 +873,7 @@ def _train(
     pixels = photo.select(~held_out.reshape(-1)[photo.pixel] & (photo.color_weight + photo.coverage_weight > 0))
     made = None
     if generator is not None:
-        made = _generator_pixels(avatar, scene, evidence, generator, held_out, options)
+        made = _generator_pixels(scene, textures, evidence, generator, held_out, options)
         pixels = pixels if made is None else pixels.joined(made)
     # Pixels where the field may not act teach it nothing.
     acting = np.where(pixels.opaque >= 0, pixels.weight[np.maximum(pixels.opaque, 0)], 0) > 0
@@ -879,7 +900,7 @@ def _train(
     with _threads(options.threads):
         iterations, seconds, loss_first, loss_last = trainer.run(progress)
     with torch.no_grad():
-        textures, residual = textures_of(scene), live_residual(field, evidence.motion.weights)
+        residual = live_residual(field, evidence.motion.weights)
         shaded = [shade_fragments(layer, textures, residual) for layer in view.drawn]
         rgba_on = composite(view.drawn, shaded, evidence.matte.size).rgba.numpy()
         examiner = _Trainer(field, [], held_teacher, evidence.motion, options)

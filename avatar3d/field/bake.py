@@ -53,11 +53,11 @@ def project(params: FieldParams, positions: np.ndarray, weights: np.ndarray, cou
     unit = unit_positions(params, positions)
     q0, q1 = np.zeros((len(unit), 4), np.float32), np.zeros((len(unit), 3), np.float32)
     scale = np.array([params.color_bound] * 3 + [params.alpha_bound], np.float32)
+    encoded = np.empty((len(unit), grid), np.float32)
+    encode_forward(unit, tables, cells, encoded)
     for start in range(0, len(unit), _CHUNK):
         part = slice(start, start + _CHUNK)
-        encoded = np.empty((len(unit[part]), grid), np.float32)
-        encode_forward(unit[part], tables, cells, encoded)
-        static = encoded @ first[0][:, :grid].T + (first[0][:, grid + HARMONICS :] @ motion + first[1])
+        static = encoded[part] @ first[0][:, :grid].T + (first[0][:, grid + HARMONICS :] @ motion + first[1])
         values = np.empty((count, len(static), 4), np.float32)
         for index in range(count):
             value = static + per_direction[index]

@@ -21,7 +21,7 @@ from avatar3d.motion.code import MotionCode
 
 if TYPE_CHECKING:
     from avatar3d.render.frame import Frame
-    from avatar3d.render.reference import Fragments
+    from avatar3d.render.reference import Composite, Fragments
 
 ENTRY_POINT_GROUP = "avatar3d.generators"
 # Found even in a checkout that was never installed, whose entry points no metadata lists.
@@ -137,7 +137,6 @@ def make_request(avatar: Avatar, motion: MotionCode, camera: Camera) -> Generato
     """The request for one view: the avatar drawn without its field by the reference renderer, and its geometry buffers."""
     import torch
 
-    from avatar3d.render.frame import Frame
     from avatar3d.render.reference import composite, fragments, shade_fragments, textures_of
     from avatar3d.render.scene import build_scene
 
@@ -147,9 +146,17 @@ def make_request(avatar: Avatar, motion: MotionCode, camera: Camera) -> Generato
         drawn = fragments(scene, camera)
         shaded = [shade_fragments(layer, textures) for layer in drawn]
         picture = composite(drawn, shaded, camera.width * camera.height)
+    return drawn_request(avatar, motion, camera, drawn, [alpha.numpy() for _, alpha in shaded], picture)
+
+
+def drawn_request(
+    avatar: Avatar, motion: MotionCode, camera: Camera, drawn: list[Fragments], alphas: list[np.ndarray], picture: Composite
+) -> GeneratorRequest:
+    """The request for a view that is drawn already: its fragments, their opacity and their composite, without the field."""
+    from avatar3d.render.frame import Frame
+
     shape = (camera.height, camera.width)
     frame = Frame(picture.rgba.numpy().reshape(*shape, 4), picture.depth.reshape(shape), picture.surface.reshape(shape))
-    alphas = [alpha.numpy() for _, alpha in shaded]
     return GeneratorRequest(avatar, motion, camera, frame, geometry_buffers(drawn, alphas, picture.depth, shape))
 
 
