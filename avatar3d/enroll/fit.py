@@ -15,10 +15,11 @@ import scipy.sparse as sp
 
 from avatar3d.camera import Camera
 from avatar3d.enroll.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER, MOUTH_CORNERS, motion_weights, neutral_head
+from avatar3d.enroll.offsets import offset_field
 from avatar3d.enroll.solver import descend
 from avatar3d.errors import InputError
 from avatar3d.face.landmarks import FaceLandmarks
-from avatar3d.head.model import HeadModel
+from avatar3d.head.model import EYES, HeadModel
 from avatar3d.head.rig import gaze_angles
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 
@@ -120,6 +121,7 @@ def fit_face(
     identity, expression = coefficients[:count], coefficients[count:]
     camera = Camera(width, height, intrinsics, rotation, translation / MM, name="photo")
     vertices = head.shape(identity)
+    vertices = vertices + _unexplained(head, basis, vertices + head.expression_offsets(expression), points, camera)
 
     neutral_vertices, rest = neutral_head(head, vertices, expression)
     projected, _ = camera.project(head.landmark_points(vertices + head.expression_offsets(expression)))
@@ -132,6 +134,25 @@ def fit_face(
         vertices=vertices, neutral_vertices=neutral_vertices, projected_px=projected, residual_px=residual,
         residual_iod_pct=float(100 * residual.mean() / iod), iod_px=iod, seconds=time.perf_counter() - start,
     )  # fmt: skip
+
+
+def _unexplained(head: HeadModel, basis: _Basis, posed: np.ndarray, points: np.ndarray, camera: Camera) -> np.ndarray:
+    """(V,3) f32 offsets, metres, toward where the landmarks were seen; eyeballs move as a whole, with their lids."""
+    projected, depth = camera.project(head.landmark_points(posed))
+    local = camera.to_camera(head.landmark_points(posed).astype(np.float64)) * MM
+    along = local @ _line_of_sight(local)
+    depth, points = depth * MM, points[: len(projected)]
+    mm_px = depth.mean() / np.diag(camera.intrinsics)[:2].mean()
+    plane = (points[:, :2] - projected) / np.diag(camera.intrinsics)[:2] * depth[:, None]
+    deep = DEPTH_SCALE * (points[:, 2] - points[:, 2].mean()) * mm_px - (along - along.mean())
+    # Where on the template, so that lips and lids that meet in the photo are told apart no worse than at rest.
+    field = offset_field(
+        basis.template, np.column_stack([plane, deep]), basis.weight, basis.weight, camera.rotation, head.vertices * MM
+    )
+    for side in (head.vertices[:, 0] > 0, head.vertices[:, 0] <= 0):
+        ball = (head.vertex_part == EYES) & side
+        field[ball] = field[ball & (head.vertices[:, 2] > np.median(head.vertices[ball, 2]))].mean(0)
+    return (field / MM).astype(np.float32)
 
 
 def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
@@ -186,9 +207,11 @@ def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[n
         plane = (moved[..., :2] - (local[:, :2] / depth[:, None]) * moved[..., 2:]) * (focal / depth[:, None]) / px_per_mm
         pose = _pose_jacobian(local, rotation, shape, focal) / px_per_mm
         deep = points[:, 2] - points[:, 2].mean()
-        deep_residual = basis.depth_weight * (DEPTH_SCALE * deep / px_per_mm - (depth - depth.mean()))
-        deep_moved = basis.depth_weight * (moved[..., 2] - moved[..., 2].mean(1, keepdims=True))
-        deep_pose = basis.depth_weight[:, None] * _depth_jacobian(shape, rotation)
+        axis = _line_of_sight(local)
+        along, along_moved = local @ axis, moved @ axis
+        deep_residual = basis.depth_weight * (DEPTH_SCALE * deep / px_per_mm - (along - along.mean()))
+        deep_moved = basis.depth_weight * (along_moved - along_moved.mean(1, keepdims=True))
+        deep_pose = basis.depth_weight[:, None] * _depth_jacobian(shape, rotation, axis)
 
         count = len(coefficients)
         rows = np.concatenate([(plane * weight[:, None]).reshape(count, -1), deep_moved], 1)
@@ -260,12 +283,14 @@ def _refine_pose(
         local = shape @ rotation.T + translation
         depth = local[:, 2]
         scale = depth.mean() / focal.mean()
+        axis = _line_of_sight(local)
+        along = local @ axis
         residual = (points[:, :2] - local[:, :2] / depth[:, None] * focal - intrinsics[:2, 2]) * scale
         robust = np.sqrt(1 / np.sqrt(1 + (np.linalg.norm(residual, axis=1) / ROBUST_MM) ** 2)) * basis.weight
-        deep = DEPTH_SCALE * (points[:, 2] - points[:, 2].mean()) * scale - (depth - depth.mean())
+        deep = DEPTH_SCALE * (points[:, 2] - points[:, 2].mean()) * scale - (along - along.mean())
         rows = np.concatenate([
             (_pose_jacobian(local, rotation, shape, focal) * scale * robust[:, None, None]).reshape(-1, 6),
-            basis.depth_weight[:, None] * _depth_jacobian(shape, rotation),
+            basis.depth_weight[:, None] * _depth_jacobian(shape, rotation, axis),
         ])  # fmt: skip
         target = np.r_[(residual * robust[:, None]).ravel(), basis.depth_weight * deep]
         step = np.linalg.lstsq(rows, target, rcond=None)[0]
@@ -287,10 +312,19 @@ def _pose_jacobian(local: np.ndarray, rotation: np.ndarray, shape: np.ndarray, f
     return (move[:, :2] - slope * move[:, 2:]) * (focal[:, None] / depth[:, None, None])
 
 
-def _depth_jacobian(shape: np.ndarray, rotation: np.ndarray) -> np.ndarray:
-    """(N,6) derivative of depth about its mean by the same six parameters."""
-    turned = shape @ rotation.T
-    rows = np.column_stack([turned[:, 1], -turned[:, 0], np.zeros((len(shape), 4))])
+def _line_of_sight(local: np.ndarray) -> np.ndarray:
+    """(3,) unit vector from the camera to the middle of points (N,3) in its axes.
+
+    The network sees a crop about the face, so its z runs along this line, not along the photo's optical axis: in a portrait
+    with the face high in the picture the two differ by ten degrees, which would tip the whole head.
+    """
+    middle = local.mean(0)
+    return middle / np.linalg.norm(middle)
+
+
+def _depth_jacobian(shape: np.ndarray, rotation: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """(N,6) derivative of depth along `axis` about its mean by the same six parameters."""
+    rows = np.column_stack([np.cross(shape @ rotation.T, axis), np.zeros((len(shape), 3))])
     return rows - rows.mean(0)
 
 
