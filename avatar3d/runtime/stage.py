@@ -20,6 +20,7 @@ from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, nearest_m,
 from avatar3d.runtime.veil import Veil
 from avatar3d.runtime.views import EyeView, camera_of, cropped
 
+GL_SRGB8_ALPHA8 = 0x8C43  # moderngl has no name for it
 EYES = ("left", "right")
 OUTLINE_STEP = 5  # every so many vertices bound the head; the crop's margin covers what lies between
 TRIALS = 4  # drawings of a rung when it is measured; the first warms and is not counted
@@ -143,13 +144,19 @@ class Stage:
                 self._panel.draw(framebuffer, area, camera, panel_place(viewer))
         return share
 
-    def measure(self, width: int, height: int) -> tuple[float | None, ...]:
-        """Milliseconds that drawing a stereo pair of width × height takes at each rung; None for rungs the avatars lack."""
+    def measure(self, width: int, height: int, eyes: int = 2) -> tuple[float | None, ...]:
+        """Milliseconds that drawing width × height pixels for one or two eyes takes at each rung; None for rungs the avatars lack.
+
+        Warms the driver for sRGB targets, which compiles anew for each kind.
+        """
         context = self._context
-        color, depth = context.texture((width, height), 4), context.depth_renderbuffer((width, height))
+        color = context.texture((width, height), 4, internal_format=GL_SRGB8_ALPHA8)
+        depth = context.depth_renderbuffer((width, height))
         framebuffer = context.framebuffer([color], depth)
+        for renderer in self._renderers:
+            renderer.warm(framebuffer)
         angles, offset = TRIAL_ANGLES
-        views = [EyeView((0.0, 0.0, 0.0, 1.0), (side * offset[0], 0.0, self._distance_m), angles) for side in (-1.0, 1.0)]
+        views = [EyeView((0.0, 0.0, 0.0, 1.0), (side * offset[0], 0.0, self._distance_m), angles) for side in (-1.0, 1.0)[:eyes]]
         costs: list[float | None] = []
         for rung, there in enumerate(self.available):
             size = self.drawn_size(rung, width, height)
@@ -159,7 +166,7 @@ class Stage:
                 started = time.perf_counter()
                 scenes = self.prepare([MotionCode()] * len(self.places))
                 cameras = [cut or camera for cut, camera in zip(self.cut(scenes, whole), whole, strict=True)]
-                self.draw(scenes, cameras, [framebuffer, framebuffer], rung)
+                self.draw(scenes, cameras, [framebuffer] * eyes, rung)
                 context.finish()
                 taken.append((time.perf_counter() - started) * 1e3)
             costs.append(median(taken[1:]) if there else None)

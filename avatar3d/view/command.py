@@ -1,0 +1,87 @@
+"""`avatar3d view`: its arguments and its work; the command line plugs it in."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def _window_size(text: str) -> tuple[int, int]:
+    try:
+        width, height = (int(part) for part in text.lower().replace("×", "x").split("x"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"size {text!r} is not WIDTHxHEIGHT in pixels") from None
+    return width, height
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `avatar3d view`; imports nothing heavy."""
+    parser.add_argument("avatar", type=Path, nargs="+", help="one or more heads, side by side")
+    parser.add_argument(
+        "--motion",
+        metavar="SOURCE",
+        action="append",
+        default=[],
+        help="what moves the head, such as csv:FILE, video:FILE, livelink:PORT or idle; given again, the next head",
+    )
+    parser.add_argument("--stereo", action="store_true", help="both eyes side by side, for the parallel gaze")
+    parser.add_argument("--ipd", type=float, default=63.0, help="millimetres between the viewer's eyes")
+    parser.add_argument("--size", type=_window_size, default=(960, 720), metavar="WxH", help="of the window, pixels")
+    parser.add_argument("--yaw", type=float, default=0.0, help="degrees, positive toward the subject's left")
+    parser.add_argument("--pitch", type=float, default=0.0, help="degrees, positive from above")
+    parser.add_argument("--distance", type=float, default=0.8, help="metres between the eyes of viewer and head (default 0.8)")
+    parser.add_argument("--look-at-viewer", action="store_true", help="the heads seek eye contact")
+    parser.add_argument("--mirror", action="store_true", help="show motion as a mirror does: to see yourself")
+    parser.add_argument("--overlay", action="store_true", help="show quality, rate and latencies on a panel in the scene")
+    parser.add_argument(
+        "--rung", choices=("auto", "live", "baked", "reduced", "blendshape"), default="auto", help="keep to one quality"
+    )
+    parser.add_argument("--governor", type=Path, metavar="YAML", help="settings instead of configs/governor.yaml")
+    parser.add_argument("--frames", type=int, metavar="N", help="end after N frames (default: until the window is closed)")
+    parser.add_argument("--screenshot", type=Path, metavar="FILE", help="with --frames: keep the last picture")
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Show the heads; returns what `--json` prints. Raises InputError and WorkError."""
+    from avatar3d.errors import InputError
+    from avatar3d.glb import read_glb
+    from avatar3d.media import check_suffix
+    from avatar3d.runtime.cast import open_cast
+    from avatar3d.runtime.governor import read_config
+    from avatar3d.view.show import View, ViewOptions
+    from avatar3d.view.window import open_window
+
+    if arguments.screenshot is not None:
+        check_suffix(arguments.screenshot, moving=False)
+    if not 0 <= arguments.ipd <= 200:
+        raise InputError(f"--ipd {arguments.ipd:g} is outside 0 to 200 millimetres")
+    width, height = arguments.size
+    options = ViewOptions(
+        width=width,
+        height=height,
+        stereo=arguments.stereo,
+        frames=arguments.frames,
+        screenshot=arguments.screenshot,
+        rung=None if arguments.rung == "auto" else arguments.rung,
+        overlay=arguments.overlay,
+        ipd_m=arguments.ipd / 1000,
+        yaw_deg=arguments.yaw,
+        pitch_deg=arguments.pitch,
+        distance_m=arguments.distance,
+    )
+    config = read_config(arguments.governor)
+    avatars = [read_glb(path) for path in arguments.avatar]
+    title = "avatar3d: " + ", ".join(path.stem for path in arguments.avatar)
+    with open_window(width, height, title) as window:
+        cast = open_cast(avatars, arguments.motion, config.silent_s, arguments.look_at_viewer, arguments.mirror)
+        try:
+            return View(window, cast, config, options).run()
+        finally:
+            cast.close()
+
+
+def summary(result: dict[str, Any]) -> list[str]:
+    """What is printed without `--json`."""
+    rungs = ", ".join(f"{name} {count}" for name, count in result["rungs"].items() if count)
+    return [f"{result['rendered']} frames at {result['fps']:.1f} fps, {result['late']} late; {rungs}"]

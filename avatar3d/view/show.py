@@ -1,0 +1,204 @@
+"""The loop that shows live heads in a window, with the headset's pipeline, quality ladder and panel."""
+
+from __future__ import annotations
+
+import gc
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from avatar3d.camera import DEFAULT_IPD_M, Camera
+from avatar3d.color import srgb_to_linear
+from avatar3d.errors import InputError
+from avatar3d.media import save_picture
+from avatar3d.motion.code import MotionCode
+from avatar3d.runtime.cast import Cast
+from avatar3d.runtime.governor import RUNGS, GovernorConfig
+from avatar3d.runtime.ladder import Ladder
+from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, check_distance
+from avatar3d.runtime.sensors import resident_mb
+from avatar3d.runtime.stage import EYES, Stage
+from avatar3d.runtime.tally import Tally
+from avatar3d.runtime.views import camera_of
+from avatar3d.view.keys import face_weights, shift_m, with_face
+from avatar3d.view.orbit import Orbit
+from avatar3d.view.window import Window
+
+BACKGROUND_SRGB = (32, 36, 42)  # dark and without a hue that would tint skin
+EARLY_S = 1e-3  # before a frame is due; a display that holds us back does the rest
+MINIMISED_S = 0.1  # between looks at a window that shows nothing
+MIN_SIDE_PX, MAX_SIDE_PX = 64, 8192
+HOME = Placement(np.eye(3), np.zeros(3))
+
+
+@dataclass(frozen=True)
+class ViewOptions:
+    """What to show. frames: until the window is closed where None. screenshot: file for the last of the frames.
+
+    width, height: of the window, pixels. stereo: both eyes side by side. yaw_deg, pitch_deg, distance_m: of the viewer at first.
+    """
+
+    width: int = 960
+    height: int = 720
+    stereo: bool = False
+    frames: int | None = None
+    screenshot: Path | None = None
+    rung: str | None = None
+    overlay: bool = False
+    ipd_m: float = DEFAULT_IPD_M
+    yaw_deg: float = 0.0
+    pitch_deg: float = 0.0
+    distance_m: float = DEFAULT_DISTANCE_M
+
+    def __post_init__(self) -> None:
+        check_distance(self.distance_m)
+        if not all(MIN_SIDE_PX <= side <= MAX_SIDE_PX for side in (self.width, self.height)):
+            raise InputError(f"a window of {self.width}×{self.height} is outside {MIN_SIDE_PX} to {MAX_SIDE_PX} pixels a side")
+        if self.frames is not None and self.frames < 1:
+            raise InputError(f"--frames {self.frames} is less than one frame")
+        if self.screenshot is not None and self.frames is None:
+            raise InputError("--screenshot keeps the last frame of --frames N; give both")
+
+
+class View:
+    """Heads in an open window. `run` returns what `--json` prints."""
+
+    def __init__(self, window: Window, cast: Cast, config: GovernorConfig, options: ViewOptions) -> None:
+        self._window, self._cast, self._options = window, cast, options
+        background = tuple(float(value) for value in srgb_to_linear(np.array(BACKGROUND_SRGB, np.uint8)))
+        self._stage = Stage(cast.avatars, window.context, config, (*background, 1.0), options.distance_m)  # type: ignore[arg-type]
+        self._stage.placement = HOME
+        self._ladder = Ladder(config, options.rung)
+        self._tally = Tally()
+        self._orbit = Orbit(np.radians(options.yaw_deg), np.radians(options.pitch_deg), options.distance_m)
+        self._stereo, self._overlay = options.stereo, options.overlay
+        self._face = np.zeros(52)
+        self._motion = MotionCode()
+        self._cameras: list[Camera] = []
+
+    def run(self) -> dict[str, Any]:
+        """Show the heads until the frames are over, the window is closed, Esc or Ctrl-C."""
+        period_s = 1 / self._window.hz
+        costs = self._stage.measure(*self._eye_size(), eyes=2 if self._stereo else 1)
+        self._ladder.begin(self._stage.available, costs, period_s * 1e3)
+        gc.collect()
+        gc.freeze()  # a full collection would walk the avatars and cost a frame or more
+        began_s: float | None = None
+        try:
+            began_s = self._frames(period_s)
+        except KeyboardInterrupt:
+            if self._options.frames is not None:
+                raise
+        finally:
+            self._stage.close()
+        return self._report(period_s, costs, began_s)
+
+    def _frames(self, period_s: float) -> float:
+        options, window, tally = self._options, self._window, self._tally
+        began_s = last_s = due_s = time.monotonic()
+        while options.frames is None or tally.frames < options.frames:
+            # A display that does not hold us back (a virtual one) is waited for by the clock.
+            window.poll(max(0.0, due_s - time.monotonic() - EARLY_S))
+            if window.closed or "escape" in window.tapped:
+                break
+            if 0 in window.size:
+                window.poll(MINIMISED_S)
+                last_s = due_s = time.monotonic()
+                continue
+            now_s = time.monotonic()
+            due_s = max(due_s + period_s, now_s)
+            self._obey(now_s - last_s)
+            draw_ms = self._frame(now_s, period_s)
+            shown_s = time.monotonic()
+            late = tally.frames > 1 and shown_s - last_s > 1.5 * period_s
+            tally.late += late
+            tally.shown_s = shown_s - began_s
+            tally.timed = tally.frames
+            last_s = shown_s
+            self._ladder.observe(shown_s, draw_ms, period_s * 1e3, late, self._cast.source_age_s(time.monotonic_ns()))
+        return began_s
+
+    def _obey(self, seconds: float) -> None:
+        """Do what mouse and keyboard ask for."""
+        window, stage = self._window, self._stage
+        self._orbit = self._orbit.dragged(*window.dragged_px).zoomed(window.wheel)
+        self._face = face_weights(self._face, window.pressed, seconds)
+        moved = self._orbit.axes @ shift_m(window.pressed, seconds)
+        assert stage.placement is not None
+        stage.placement = replace(stage.placement, translation=stage.placement.translation + moved)
+        for key in window.tapped:
+            if key == "r":
+                stage.placement = HOME
+                self._orbit = Orbit(distance_m=self._options.distance_m)
+            elif key == "s":
+                self._stereo = not self._stereo
+            elif key == "o":
+                self._overlay = not self._overlay
+            elif key == "l":
+                for role in self._cast.roles:
+                    role.eye_contact = not role.eye_contact
+            elif key == "m":
+                for role in self._cast.roles:
+                    role.mirror = not role.mirror
+
+    def _eye_size(self) -> tuple[int, int]:
+        width, height = self._window.size
+        return (width // 2 if self._stereo else width), height
+
+    def _frame(self, now_s: float, period_s: float) -> float:
+        """Draw and show one frame; returns the drawing time, ms."""
+        stage, tally, window = self._stage, self._tally, self._window
+        tally.frames += 1
+        rung = self._ladder.rung
+        width, height = stage.drawn_size(rung, *self._eye_size())
+        views = self._orbit.eyes(width / height, self._options.ipd_m if self._stereo else None)
+        viewer = np.mean([view.position for view in views], axis=0)
+        display_ns = time.monotonic_ns() + round(period_s * 1e9)
+        started = time.perf_counter()
+        told = [role.motion(display_ns, stage.viewer_in_head(index, viewer)) for index, role in enumerate(self._cast.roles)]
+        motions = [with_face(code, self._face) for code, _ in told]
+        scenes = stage.prepare(motions)
+        lines = tally.lines(self._ladder, self._cast, self._overlay)
+        stage.lines = stage.lines if lines is None else lines
+        prepared = time.perf_counter()
+        assert stage.placement is not None
+        names = EYES if self._stereo else ("window",)
+        cameras = [
+            stage.placement.camera(camera_of(view, width, height, name)) for view, name in zip(views, names, strict=True)
+        ]
+        target = window.target(width * len(cameras), height)
+        origins = [(index * width, 0) for index in range(len(cameras))]
+        stage.draw(scenes, cameras, [target] * len(cameras), rung, origins)
+        window.context.finish()
+        draw_ms = (time.perf_counter() - started) * 1e3
+        keep = self._options.screenshot is not None and tally.frames == self._options.frames
+        picture = window.show(width * len(cameras), height, keep)
+        if picture is not None and self._options.screenshot is not None:
+            save_picture(self._options.screenshot, picture)
+        self._motion, self._cameras = motions[0], [stage.places[0].camera(camera) for camera in cameras]
+        self._ladder.count()
+        captured_ns = told[0][1]
+        latency_ms = None if captured_ns is None else (display_ns - captured_ns) / 1e6
+        tally.drawn(now_s, draw_ms, (prepared - started) * 1e3, latency_ms)
+        return draw_ms
+
+    def _report(self, period_s: float, costs: tuple[float | None, ...], began_s: float | None) -> dict[str, Any]:
+        return {
+            "window": "glfw",
+            "gl_renderer": self._stage.gl_renderer,
+            "size": [self._options.width, self._options.height],
+            "hz": round(1 / period_s, 2),
+            **self._tally.figures(),
+            **self._ladder.report(),
+            "rung": RUNGS[self._ladder.rung],
+            "measured_ms": {name: None if cost is None else round(cost, 2) for name, cost in zip(RUNGS, costs, strict=True)},
+            "motion_codes": {"received": self._cast.received, "dropped": self._cast.dropped},
+            "heads": len(self._cast.roles),
+            "motion": self._motion.to_json(),
+            "cameras": [camera.to_json() for camera in self._cameras],
+            "screenshot": None if self._options.screenshot is None else str(self._options.screenshot),
+            "rss_mb": round(resident_mb(), 1),
+        }

@@ -1,0 +1,240 @@
+"""A window with an OpenGL context, by GLFW: what was done with mouse and keyboard, and pictures shown; draws nothing itself."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from avatar3d.errors import WorkError
+from avatar3d.render.realtime import GL_FRAMEBUFFER_SRGB
+from avatar3d.runtime.stage import GL_SRGB8_ALPHA8
+
+USUAL_HZ = 60.0  # of displays that tell no rate, such as virtual ones
+_KEYS = ("LEFT", "RIGHT", "UP", "DOWN", "PAGE_UP", "PAGE_DOWN", "ESCAPE")
+_VERTEX = """#version 330
+out vec2 place;
+void main() {
+    place = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 2.0;  // one triangle over the whole window
+    gl_Position = vec4(place * 2.0 - 1.0, 0.0, 1.0);
+}
+"""
+_FRAGMENT = """#version 330
+uniform sampler2D picture;
+uniform vec2 share, last;
+in vec2 place;
+out vec4 written;
+void main() {
+    vec3 linear = texture(picture, min(place * share, last)).rgb;  // what lies beyond was drawn at another time
+    written = vec4(mix(linear * 12.92, 1.055 * pow(linear, vec3(1.0 / 2.4)) - 0.055, greaterThan(linear, vec3(0.0031308))), 1.0);
+}
+"""
+
+
+class _Loader:
+    """GL functions of the window's context, for moderngl: works whatever GLFW made the context with (GLX, EGL, WGL, CGL)."""
+
+    def __init__(self, glfw: Any) -> None:
+        self._glfw = glfw
+
+    def load(self, name: str) -> int:
+        """Address of a GL function, 0 where there is none."""
+        return self._glfw.get_proc_address(name) or 0
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        return None
+
+    def release(self) -> None:
+        """The window owns the context."""
+
+
+class Window:
+    """Use it as a context manager, from the main thread. Raises WorkError where no window can be opened.
+
+    pressed: keys held now ("1", "left", "shift", ...). tapped, dragged_px, wheel: since `poll` was called last; dragged_px is
+    (right, down).
+    """
+
+    def __init__(self, width: int, height: int, title: str) -> None:
+        try:
+            import glfw
+        except ImportError as error:
+            raise WorkError("the window needs glfw, which is not installed; run: pip install 'avatar3d[view]'") from error
+        self._glfw = glfw
+        self._problem = ""
+        self._window: Any = None
+        self._target: tuple[Any, Any, Any] | None = None
+        self.pressed: set[str] = set()
+        self.tapped: list[str] = []
+        self.dragged_px = np.zeros(2)
+        self.wheel = 0.0
+        self._pointer: tuple[float, float] | None = None  # while a button is held
+        glfw.ERROR_REPORTING = "ignore"
+        glfw.set_error_callback(self._note)
+        if not glfw.init():
+            raise self._no_window()
+        try:
+            self._open(width, height, title)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, width: int, height: int, title: str) -> None:
+        import moderngl
+
+        glfw = self._glfw
+        for hint, value in (
+            (glfw.CONTEXT_VERSION_MAJOR, 3), (glfw.CONTEXT_VERSION_MINOR, 3), (glfw.DEPTH_BITS, 0),
+            (glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE), (glfw.OPENGL_FORWARD_COMPAT, glfw.TRUE),
+        ):  # fmt: skip
+            glfw.window_hint(hint, value)
+        self._window = glfw.create_window(width, height, title, None, None)
+        if not self._window:
+            self._window = None
+            raise self._no_window()
+        glfw.make_context_current(self._window)
+        glfw.swap_interval(1)
+        loader: Any = _Loader(glfw)
+        try:
+            self.context: Any = moderngl.create_context(require=330, context=loader)
+        except Exception as error:
+            raise WorkError(f"this display's driver lacks OpenGL 3.3 ({error}); update it, or use avatar3d render") from error
+        self._names = {getattr(glfw, f"KEY_{name}"): name.lower().replace("_", " ") for name in _KEYS}
+        self._names |= {glfw.KEY_LEFT_SHIFT: "shift", glfw.KEY_RIGHT_SHIFT: "shift"}
+        self._names |= {getattr(glfw, f"KEY_{sign}"): sign.lower() for sign in "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+        glfw.set_key_callback(self._window, self._on_key)
+        glfw.set_mouse_button_callback(self._window, self._on_button)
+        glfw.set_cursor_pos_callback(self._window, self._on_pointer)
+        glfw.set_scroll_callback(self._window, self._on_wheel)
+        self._program = self.context.program(vertex_shader=_VERTEX, fragment_shader=_FRAGMENT)
+        self._triangle = self.context.vertex_array(self._program, [])
+        self._share: Any = self._program["share"]
+        self._last: Any = self._program["last"]
+
+    def _note(self, code: int, message: bytes | str) -> None:
+        self._problem = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
+
+    def _no_window(self) -> WorkError:
+        reason = self._problem or "GLFW does not say why"
+        return WorkError(
+            f"no window can be opened here ({reason}); start it in a desktop session, or without one under xvfb-run, or draw "
+            "files with avatar3d render"
+        )
+
+    # --- what the user does
+
+    def _on_key(self, window: Any, key: int, scancode: int, action: int, mods: int) -> None:
+        name = self._names.get(key)
+        if name is None:
+            return
+        if action == self._glfw.PRESS:
+            self.pressed.add(name)
+            self.tapped.append(name)
+        elif action == self._glfw.RELEASE:
+            self.pressed.discard(name)
+
+    def _on_button(self, window: Any, button: int, action: int, mods: int) -> None:
+        self._pointer = self._glfw.get_cursor_pos(window) if action == self._glfw.PRESS else None
+
+    def _on_pointer(self, window: Any, x: float, y: float) -> None:
+        if self._pointer is not None:
+            self.dragged_px += np.array([x, y]) - self._pointer
+            self._pointer = (x, y)
+
+    def _on_wheel(self, window: Any, right: float, up: float) -> None:
+        self.wheel += up
+
+    def poll(self, wait_s: float = 0.0) -> None:
+        """Follow events; `tapped`, `dragged_px` and `wheel` begin anew. wait_s: how long to wait for one."""
+        self.tapped, self.dragged_px, self.wheel = [], np.zeros(2), 0.0
+        if wait_s > 0:
+            self._glfw.wait_events_timeout(wait_s)
+        else:
+            self._glfw.poll_events()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the user closed the window."""
+        return bool(self._glfw.window_should_close(self._window))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Pixels of the picture; zeros while the window is minimised."""
+        width, height = self._glfw.get_framebuffer_size(self._window)
+        return width, height
+
+    @property
+    def hz(self) -> float:
+        """The display's rate."""
+        monitor = self._glfw.get_primary_monitor()
+        mode = self._glfw.get_video_mode(monitor) if monitor else None
+        return float(mode.refresh_rate) if mode and mode.refresh_rate else USUAL_HZ
+
+    # --- pictures
+
+    def target(self, width: int, height: int) -> Any:
+        """An sRGB framebuffer with depth of at least width × height pixels, to be drawn into and given to `show`."""
+        if self._target is None or self._target[0].width < width or self._target[0].height < height:
+            self._release_target()
+            color = self.context.texture((width, height), 4, internal_format=GL_SRGB8_ALPHA8)
+            color.filter = self.context.LINEAR, self.context.LINEAR
+            color.repeat_x = color.repeat_y = False
+            depth = self.context.depth_renderbuffer((width, height))
+            self._target = color, depth, self.context.framebuffer([color], depth)
+        return self._target[2]
+
+    def show(self, width: int, height: int, keep: bool = False) -> np.ndarray | None:
+        """Show the target's lower left width × height pixels all over the window; returns what it shows, (H, W, 3) u8, to keep."""
+        assert self._target is not None
+        color, screen = self._target[0], self.context.screen
+        screen.use()
+        screen.viewport = (0, 0, *self.size)
+        self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
+        self.context.disable(self.context.BLEND | self.context.DEPTH_TEST | self.context.CULL_FACE)
+        self._share.value = width / color.width, height / color.height
+        self._last.value = (width - 0.5) / color.width, (height - 0.5) / color.height
+        color.use(0)
+        self._triangle.render(vertices=3)
+        picture = None
+        if keep:
+            right, top = self.size
+            pixels = np.frombuffer(screen.read(viewport=(0, 0, right, top), components=3, alignment=1), np.uint8)
+            picture = pixels.reshape(top, right, 3)[::-1].copy()
+        self._glfw.swap_buffers(self._window)
+        return picture
+
+    def title(self, text: str) -> None:
+        """Change the window's title."""
+        self._glfw.set_window_title(self._window, text)
+
+    # --- ending
+
+    def _release_target(self) -> None:
+        if self._target is not None:
+            for resource in reversed(self._target):
+                resource.release()
+            self._target = None
+
+    def close(self) -> None:
+        """Close the window; may be called again."""
+        if self._window is not None:
+            self._release_target()
+            self._glfw.destroy_window(self._window)
+            self._window = None
+        self._glfw.terminate()
+
+
+@contextlib.contextmanager
+def open_window(width: int, height: int, title: str) -> Iterator[Window]:
+    """A window that is closed at the end. Raises WorkError where none can be opened."""
+    window = Window(width, height, title)
+    try:
+        yield window
+    finally:
+        window.close()
