@@ -385,13 +385,15 @@ def _export(arguments: argparse.Namespace) -> None:
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:
-    from avatar3d.evaluate import evaluate
+    from avatar3d.evaluate import AVATARS_IN_TURN, evaluate
     from avatar3d.glb import read_glb
     from avatar3d.progress import ProgressBar
     from avatar3d.render import make_renderer
 
     avatar = read_glb(arguments.avatar)
-    with ProgressBar(not arguments.quiet) as progress, closing(make_renderer(arguments.renderer)) as renderer:
+    with ProgressBar(not arguments.quiet) as progress, closing(
+        make_renderer(arguments.renderer, keep=AVATARS_IN_TURN)
+    ) as renderer:
         result = evaluate(avatar, arguments.out, renderer, progress=progress)
     stereo = result["stereo"]
     _report(

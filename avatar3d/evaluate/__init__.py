@@ -1,5 +1,5 @@
 """Offline view-consistency evaluation: exact-correspondence stereo metrics, controls that must fail them, one HTML page."""
 
-from avatar3d.evaluate.protocol import EvaluateOptions, evaluate
+from avatar3d.evaluate.protocol import AVATARS_IN_TURN, EvaluateOptions, evaluate
 
-__all__ = ["EvaluateOptions", "evaluate"]
+__all__ = ["AVATARS_IN_TURN", "EvaluateOptions", "evaluate"]

@@ -27,15 +27,16 @@ def billboard(center: EyeView, eye: Camera, card_depth_m: float) -> EyeView:
 
     The card faces `center`; `eye` must have parallel axes, as `stereo_pair` makes them.
     """
-    grid = _fine_pixels(eye, center.factor)
-    depth = np.full(grid.shape[:2], card_depth_m)
-    on_card, _ = center.camera.project(eye.unproject(grid, depth))
-    fine = on_card * center.factor
+    # With parallel axes the card's pixels are the eye's, moved and stretched along each axis: two corners tell all.
+    corners = np.array([[0.0, 0.0], [eye.width, eye.height]])
+    on_card, _ = center.camera.project(eye.unproject(corners, np.full(2, card_depth_m)))
+    stretch = (on_card[1] - on_card[0]) / corners[1]
+    fine = (_fine_pixels(eye, center.factor) * stretch + on_card[0]) * center.factor
     return EyeView(
         camera=eye,
         color=_resampled(center.color, fine),
         alpha=_resampled(center.alpha, fine),
-        depth=depth.astype(np.float32),
+        depth=np.full(fine.shape[:2], card_depth_m, np.float32),
         factor=center.factor,
     )
 

@@ -173,6 +173,9 @@ def rank(stereo: dict[str, object], figures: dict[str, dict[str, float | None]])
     return rows
 
 
+AVATARS_IN_TURN = 4  # of a cast; a renderer that keeps as many loads each once
+
+
 class _Cast:
     """The avatar and the reduced ones that say what a pixel of it consists of."""
 

@@ -32,12 +32,15 @@ class Renderer(Protocol):
     def close(self) -> None: ...
 
 
-def make_renderer(name: str = "realtime") -> Renderer:
-    """A renderer by name; raises InputError on an unknown name, WorkError where this machine lacks what it needs."""
+def make_renderer(name: str = "realtime", keep: int = 1) -> Renderer:
+    """A renderer by name; raises InputError on an unknown name, WorkError where this machine lacks what it needs.
+
+    keep: avatars that a renderer with a GPU keeps loaded, for a caller that draws several in turn.
+    """
     if name == "realtime":
         from avatar3d.render.realtime import RealtimeRenderer
 
-        return RealtimeRenderer()
+        return RealtimeRenderer(keep=keep)
     if name == "reference":
         from avatar3d.render.reference import ReferenceRenderer
 

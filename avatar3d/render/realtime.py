@@ -71,14 +71,16 @@ class RealtimeRenderer:
 
     Use it from one thread. context: an existing moderngl context of a window or an OpenXR session, left open by `close`. An own
     context is current only within the calls: put `with renderer.context:` around other GL work, such as making framebuffers.
+    keep: avatars that stay on the GPU, for a caller that draws several in turn.
     """
 
     name = "realtime"
 
-    def __init__(self, context: Any = None) -> None:
+    def __init__(self, context: Any = None, keep: int = 1) -> None:
         self._context = context
         self._owns_context = context is None
         self._loaded: GpuAvatar | None = None
+        self._keep, self._kept = keep, list[GpuAvatar]()  # the loaded one is the last
         self._targets: dict[tuple[int, int], _Target] = {}
         self._info: dict[str, str] | None = None
         # Called with "head", "hair base" or "hair levels", gives what each stage of a view is drawn within: for measuring.
@@ -123,13 +125,23 @@ class RealtimeRenderer:
     def _ready(self, avatar: Avatar, options: RenderOptions) -> tuple[GpuAvatar, Passes]:
         """The avatar on the GPU with what the options need."""
         if self._loaded is None or self._loaded.avatar is not avatar:
-            self._release_avatar()
-            self._loaded = GpuAvatar(self.context, avatar)
+            self._switch(avatar)
         loaded, variant = self._loaded, Variant.of(avatar, options)
         if variant not in loaded.passes:
             loaded.compile(variant)
             self._warm(loaded, loaded.passes[variant])
         return loaded, loaded.passes[variant]
+
+    def _switch(self, avatar: Avatar) -> None:
+        """Make `avatar` the loaded one, uploading it unless it was kept; the longest unused makes room."""
+        self._loaded = None
+        found = next((kept for kept in self._kept if kept.avatar is avatar), None)
+        if found is None:
+            while len(self._kept) >= self._keep:
+                self._kept.pop(0).release()
+            found = GpuAvatar(self.context, avatar)
+        self._kept = [*(kept for kept in self._kept if kept is not found), found]
+        self._loaded = found
 
     def update_base_color(self, rgb: np.ndarray, left: int = 0, top: int = 0) -> int:
         """Replace a region of the loaded avatar's base colour by (h, w, 3) u8 sRGB, its corner at texel (left, top).
@@ -297,14 +309,17 @@ class RealtimeRenderer:
         framebuffer.viewport = viewport
         self._bind(loaded, scene, passes)
         self._set_uniforms(loaded, scene, camera, passes, viewport)
+        facing = loaded.send_faces(scene.planes, camera.center)
         hair = passes.hair if options.hair else None
+        if hair is not None and scene.hair is not None:
+            hair.send((camera.center - scene.hair.translation) @ scene.hair.rotation)
         if hair is not None:
             with self.stage("hair base"):
                 self._draw_hair_base(framebuffer, hair, "back")
         with self.stage("head"):
             self._draw_head(loaded, scene, framebuffer, passes)
             if passes.fins:
-                self._draw_fins(loaded, scene, camera, framebuffer, passes)
+                self._draw_fins(loaded, scene, facing, framebuffer, passes)
         if hair is not None:
             with self.stage("hair base"):
                 self._draw_hair_base(framebuffer, hair, "front")
@@ -338,16 +353,16 @@ class RealtimeRenderer:
         # Depth first, then colour where depth is equal: only the front-most faded fragment is blended.
         context.enable(context.CULL_FACE | context.BLEND)
         context.blend_func = context.ZERO, context.ONE
-        draw("faded", passes.faded[active])
+        draw("faded", passes.faded_depth)
         context.depth_func = "=="
         context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
         draw("faded", passes.faded[active])
         context.disable(context.BLEND)
 
-    def _draw_fins(self, loaded: GpuAvatar, scene: Scene, camera: Camera, framebuffer: Any, passes: Passes) -> None:
+    def _draw_fins(self, loaded: GpuAvatar, scene: Scene, facing: np.ndarray, framebuffer: Any, passes: Passes) -> None:
         """Strips along the head's outline, blended over what lies behind it."""
         context = self.context
-        fins = loaded.outline.fins(loaded.dynamic, loaded.static, camera.center)
+        fins = loaded.outline.fins(loaded.dynamic, loaded.static, facing)
         if not len(fins):
             return
         loaded.fin_buffer.orphan()
@@ -366,7 +381,8 @@ class RealtimeRenderer:
         self.context.cull_face = culled
         if culled == "front":
             self.context.depth_func = "<"
-        for entry, faces in ((hair.solid, hair.solid_range), (hair.cut, hair.cut_range)):
+        ranges = hair.ranges[:2] if culled == "back" else hair.ranges[-2:]
+        for entry, faces in zip((hair.solid, hair.cut), ranges, strict=True):
             self._draw_level(hair, 0, entry, faces)
 
     def _draw_hair_levels(self, framebuffer: Any, hair: HairPasses) -> None:
@@ -426,24 +442,24 @@ class RealtimeRenderer:
     def _depth(self, target: _Target, camera: Camera) -> np.ndarray:
         """(H, W) f32 metres along the axis, inf where nothing was drawn, row 0 at the top."""
         width, height = target.depth.size
-        window = np.frombuffer(target.depth.read(), np.float32).reshape(height, width)[::-1].astype(np.float64)
+        window = np.frombuffer(target.depth.read(), np.float32).reshape(height, width)[::-1]
         near, far = camera.near_m, camera.far_m
-        metres = far * near / (far - window * (far - near))
-        return np.where(window < 1.0, metres, np.inf).astype(np.float32)
+        drawn = window < 1.0
+        metres = np.full((height, width), np.inf, np.float32)
+        metres[drawn] = far * near / (far - window[drawn].astype(np.float64) * (far - near))
+        return metres
 
     # --- releasing
-
-    def _release_avatar(self) -> None:
-        if self._loaded is not None:
-            self._loaded.release()
-            self._loaded = None
 
     def close(self) -> None:
         """Free every GL object, and the context where this renderer made it."""
         if self._context is None:
             return
         with self._current():
-            self._release_avatar()
+            for kept in self._kept:
+                kept.release()
+            self._kept.clear()
+            self._loaded = None
             for target in self._targets.values():
                 for resource in (target.framebuffer, target.color, target.depth):
                     resource.release()
