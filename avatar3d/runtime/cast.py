@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from avatar3d.avatar import Avatar
+from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.mirror import mirrored
 from avatar3d.runtime.gaze import Gaze, follow, wanted_angles, with_gaze
-from avatar3d.runtime.pipeline import Pipeline
+from avatar3d.runtime.pipeline import Pipeline, Source
+from avatar3d.runtime.replay import open_live
 
 
 @dataclass
@@ -76,24 +78,21 @@ def open_cast(
     silent_s: float,
     eye_contact: bool = False,
     mirror: bool = False,
-    opener: Callable[[str], object] | None = None,
+    opener: Callable[[str], Source] = open_live,
 ) -> Cast:
     """A cast of avatars, the first of them moved by the first source that `motions` names, and so on; the rest, and those whose
     source is "idle", idle, each in its own time.
 
-    opener: opens a source; by default `open_live`. Raises InputError for more sources than avatars, and what the sources raise.
+    opener: opens a source. Raises InputError for more sources than avatars, and what the sources raise.
     """
-    from avatar3d.errors import InputError
-    from avatar3d.runtime.replay import open_live
-
     if len(motions) > len(avatars):
         raise InputError(f"{len(motions)} motion sources were given for {len(avatars)} avatars; give at most one each")
     roles: list[Role] = []
     try:
         for index, avatar in enumerate(avatars):
             spec = motions[index] if index < len(motions) else "idle"
-            source = None if spec == "idle" else (opener or open_live)(spec)
-            roles.append(Role(avatar, Pipeline(source, silent_s, seed=index), eye_contact, mirror))  # type: ignore[arg-type]
+            source = None if spec == "idle" else opener(spec)
+            roles.append(Role(avatar, Pipeline(source, silent_s, seed=index), eye_contact, mirror))
     except BaseException:
         Cast(roles).close()
         raise

@@ -156,7 +156,9 @@ class Stage:
         for renderer in self._renderers:
             renderer.warm(framebuffer)
         angles, offset = TRIAL_ANGLES
-        views = [EyeView((0.0, 0.0, 0.0, 1.0), (side * offset[0], 0.0, self._distance_m), angles) for side in (-1.0, 1.0)[:eyes]]
+        views = [
+            EyeView((0.0, 0.0, 0.0, 1.0), (side * offset[0], 0.0, self._distance_m), angles) for side in (-1.0, 1.0)[:eyes]
+        ]
         costs: list[float | None] = []
         for rung, there in enumerate(self.available):
             size = self.drawn_size(rung, width, height)

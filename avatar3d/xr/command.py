@@ -15,7 +15,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SOURCE",
         action="append",
         default=[],
-        help="what moves the head, such as csv:FILE, video:FILE, livelink:PORT or idle; given again, the next head",
+        help="what moves the head, such as csv:FILE, video:FILE, livelink:PORT, idle, or headset for the wearer; given again, "
+        "the next head",
+    )
+    parser.add_argument(
+        "--consent", choices=("yes", "no"), help="may the headset read your face (for --motion headset); remembered"
     )
     parser.add_argument("--look-at-viewer", action="store_true", help="the heads seek eye contact")
     parser.add_argument("--mirror", action="store_true", help="show motion as a mirror does: to see yourself")
@@ -41,18 +45,31 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     from avatar3d.errors import InputError
     from avatar3d.glb import read_glb
     from avatar3d.runtime.cast import open_cast
+    from avatar3d.runtime.consent import consented
     from avatar3d.runtime.governor import read_config
+    from avatar3d.runtime.pipeline import Source
+    from avatar3d.runtime.replay import open_live
     from avatar3d.xr import openxr
     from avatar3d.xr.session import SessionOptions
     from avatar3d.xr.show import Show, ShowOptions
+    from avatar3d.xr.wearer import Wearer
 
     if arguments.keep_views is not None and arguments.frames is None:
         raise InputError("--keep-views keeps the last frame of --frames N; give both")
     config = read_config(arguments.governor)
     if arguments.rest:
         config = replace(config, rest=True)
+    motions = list(arguments.motion)
+    wearer: Wearer | None = None
+    if "headset" in motions:
+        if motions.count("headset") > 1:
+            raise InputError("--motion headset was given more than once; the wearer moves one head")
+        if consented(None if arguments.consent is None else arguments.consent == "yes"):
+            wearer = Wearer()
+        else:
+            motions[motions.index("headset")] = "idle"
     options = ShowOptions(
-        session=SessionOptions(hz=arguments.hz, passthrough=arguments.passthrough),
+        session=SessionOptions(hz=arguments.hz, passthrough=arguments.passthrough, face=wearer is not None),
         frames=arguments.frames,
         distance_m=arguments.distance,
         height_m=arguments.height,
@@ -63,9 +80,13 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     )
     avatars = [read_glb(path) for path in arguments.avatar]
     openxr.load()
-    cast = open_cast(avatars, arguments.motion, config.silent_s, arguments.look_at_viewer, arguments.mirror)
+
+    def opener(spec: str) -> Source:
+        return wearer if wearer is not None and spec == "headset" else open_live(spec)
+
+    cast = open_cast(avatars, motions, config.silent_s, arguments.look_at_viewer, arguments.mirror, opener)
     try:
-        return Show(cast, config, options).run()
+        return Show(cast, config, options, wearer).run()
     finally:
         cast.close()
 

@@ -13,10 +13,14 @@ from typing import Any
 from avatar3d import __version__
 from avatar3d.camera import Camera
 from avatar3d.errors import WorkError
+from avatar3d.motion.code import MotionCode
+from avatar3d.runtime.placement import Placement
 from avatar3d.runtime.views import FAR_M, NEAR_M, EyeView, angles_of
 from avatar3d.xr import openxr
 from avatar3d.xr.graphics import Graphics, open_graphics
+from avatar3d.xr.hands import Hands
 from avatar3d.xr.swapchain import EyeImages, color_images, depth_images
+from avatar3d.xr.wearer import FACE, FaceTracker
 
 NS = 1_000_000_000
 END_WITHIN_S = 3.0  # how long a runtime may take from our goodbye to its own
@@ -35,12 +39,14 @@ RATE_TOLERANCE_HZ = 0.6  # 59.94 is asked for as 60, 89.5 is not 90
 class SessionOptions:
     """hz: refresh rate to ask for, None for the runtime's own. passthrough: show the real room around the head.
 
-    depth_layer: give the compositor our depth, so that it can move the picture with the viewer.
+    depth_layer: give the compositor our depth, so that it can move the picture with the viewer. face: read the wearer's face,
+    which needs the wearer's consent.
     """
 
     hz: float | None = None
     passthrough: bool = False
     depth_layer: bool = True
+    face: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,8 @@ class HeadsetSession:
         self.recentered = False  # since `take_recentered`
         self.thermal_notice = False
         self._first_offset_ns: int | None = None
+        self._hands: Hands | None = None
+        self._face: FaceTracker | None = None
         try:
             with openxr.failures_as_sentences("starting the session"):
                 self._open()
@@ -99,7 +107,8 @@ class HeadsetSession:
         offered = {str(entry) for entry in xr.enumerate_instance_extension_properties()}
         if self.graphics is None:
             self.graphics = open_graphics(offered)
-        wanted = {OPENGL, self.graphics.extension, *(name for name in OPTIONAL if name in offered)}
+        optional = (*OPTIONAL, FACE) if self._options.face else OPTIONAL
+        wanted = {OPENGL, self.graphics.extension, *(name for name in optional if name in offered)}
         self._enabled = wanted
         application = xr.ApplicationInfo(
             application_name="avatar3d",
@@ -138,6 +147,12 @@ class HeadsetSession:
         if self._depth is None:
             self._depth_buffer = self.graphics.context.depth_renderbuffer((self.width, self.height))
         self.hz = self._choose_rate()
+        # A headset without controllers, or without a camera for the face, still shows heads.
+        with contextlib.suppress(xr.exception.XrException):
+            self._hands = Hands(self._instance, self._session)
+        if FACE in self._enabled:
+            with contextlib.suppress(xr.exception.XrException):
+                self._face = FaceTracker(self._instance, self._session)
 
     def _choose_blend(self, system: Any) -> Any:
         xr = self._xr
@@ -333,6 +348,25 @@ class HeadsetSession:
             for view in located
         ]
 
+    def holding(self, timing: FrameTiming) -> Placement | None:
+        """Pose of the hand that holds something when the frame is shown, None where none does."""
+        if self._hands is None:
+            return None
+        with openxr.failures_as_sentences("reading the controllers"):
+            return self._hands.holding(self._space, timing.runtime_time)
+
+    @property
+    def reads_face(self) -> bool:
+        """Whether the wearer's face is read."""
+        return self._face is not None
+
+    def face(self, timing: FrameTiming) -> MotionCode | None:
+        """The wearer's face when the frame is shown, None where it is not known."""
+        if self._face is None:
+            return None
+        with openxr.failures_as_sentences("reading the face"):
+            return self._face.read(timing.runtime_time)
+
     def release(self) -> None:
         """Give this frame's images to the compositor."""
         with openxr.failures_as_sentences("handing an image over"):
@@ -394,6 +428,10 @@ class HeadsetSession:
     def close(self) -> None:
         """Free everything of the session; the graphics context stays. A runtime that is gone is no error here."""
         xr = self._xr
+        if self._face is not None:
+            with contextlib.suppress(xr.exception.XrException):
+                self._face.close()
+            self._face = None
         if self.graphics is not None:
             self.graphics.delete_framebuffers([name for name, _ in self._framebuffers.values()])
             self._framebuffers.clear()

@@ -18,7 +18,7 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.runtime.cast import Cast
 from avatar3d.runtime.governor import RUNGS, GovernorConfig
 from avatar3d.runtime.ladder import Ladder
-from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, avatar_ipd_m, check_distance, in_front_of
+from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, avatar_ipd_m, carried, check_distance, in_front_of
 from avatar3d.runtime.sensors import resident_mb
 from avatar3d.runtime.stage import Stage
 from avatar3d.runtime.tally import Tally, thinned
@@ -26,6 +26,7 @@ from avatar3d.runtime.views import eye_distance_m
 from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.openxr import RuntimeGone
 from avatar3d.xr.session import FrameTiming, HeadsetSession, SessionOptions
+from avatar3d.xr.wearer import Wearer
 
 IDLE_S = 0.01  # between two looks at the runtime's events while it shows nothing
 RECONNECT_EVERY_S = 0.5
@@ -61,8 +62,9 @@ class ShowOptions:
 class Show:
     """Heads, their motion and their quality over one or more sessions. `run` returns what `--json` prints."""
 
-    def __init__(self, cast: Cast, config: GovernorConfig, options: ShowOptions) -> None:
-        self._cast, self._config, self._options = cast, config, options
+    def __init__(self, cast: Cast, config: GovernorConfig, options: ShowOptions, wearer: Wearer | None = None) -> None:
+        self._cast, self._config, self._options, self._wearer = cast, config, options, wearer
+        self._held: tuple[Placement, Placement] | None = None  # place of the scene and pose of the hand when it took hold
         self._tally = Tally()
         self._ladder = Ladder(config, options.rung)
         self._viewer_m: np.ndarray | None = None  # between the viewer's eyes, in the room, as last located
@@ -147,6 +149,7 @@ class Show:
             "size": [session.width, session.height],
             "arrays": session.uses_arrays,
             "depth_layer": session.gives_depth,
+            "reads_face": session.reads_face,
         }
         self._ladder.state = None
 
@@ -172,6 +175,8 @@ class Show:
                 waiting_since = time.monotonic()
                 if session.take_recentered() and self._stage is not None:
                     self._stage.placement = None
+                    if self._wearer is not None:
+                        self._wearer.recenter()
                 timing = session.wait_frame()
                 if not session.hz and last is not None:  # no rate was told: the shortest period is the display's
                     self._period_ns = min(self._period_ns or timing.period_ns, timing.period_ns)
@@ -225,6 +230,9 @@ class Show:
         if stage.placement is None:
             stage.placement = in_front_of(views, self._options.distance_m, self._options.height_m)
             self._facts["viewer_ipd_mm"] = round(eye_distance_m(views) * 1000, 2)
+        stage.placement = self._carry(stage.placement, session.holding(timing))
+        if self._wearer is not None:
+            self._wearer.tell(views, session.face(timing))
         self._viewer_m = np.mean([view.position for view in views], axis=0)
         cameras = stage.cameras(scenes, views, *size)
         session.clear_around(framebuffers, cameras, stage.background)
@@ -247,6 +255,15 @@ class Show:
             (timing.display_ns - located_ns) / 1e6,
         )
         return True, draw_ms
+
+    def _carry(self, placement: Placement, hand: Placement | None) -> Placement:
+        """The place of the scene, which goes with the hand that holds it."""
+        if hand is None:
+            self._held = None
+            return placement
+        if self._held is None:
+            self._held = placement, hand
+        return carried(*self._held, hand)
 
     def _observe(self, session: HeadsetSession, timing: FrameTiming, draw_ms: float, late: bool, now_s: float) -> None:
         """Tell the ladder how the frame went."""

@@ -17,6 +17,7 @@ from avatar3d.runtime import tally as tally_module
 from avatar3d.runtime.cast import Cast, Role
 from avatar3d.runtime.governor import read_config
 from avatar3d.runtime.pipeline import Pipeline
+from avatar3d.runtime.placement import Placement
 from avatar3d.runtime.stage import Stage
 from avatar3d.runtime.views import EyeView
 from avatar3d.xr import show as show_module
@@ -35,7 +36,7 @@ class PlayedSession:
     """What HeadsetSession does, with a display whose clock jumps by `steps` periods a frame (1, then 1 for ever)."""
 
     width, height, eyes, hz = 48, 40, 2, 1.0
-    runtime, system, uses_arrays, gives_depth = "played", "none", True, False
+    runtime, system, uses_arrays, gives_depth, reads_face, hand = "played", "none", True, False, False, None
 
     def __init__(self, context, steps=(), gone_after=None, recenter_at=None, hot_from=None, position=(0.0, 0.0, 0.0)):
         self.graphics = Graphics("played", context, "none", lambda: None, lambda name: None)
@@ -85,6 +86,12 @@ class PlayedSession:
         self.calls.append("locate")
         x, y, z = self._position
         return [EyeView((0, 0, 0, 1), (x + side * 0.0315, y, z), ANGLES) for side in (-1, 1)]
+
+    def holding(self, timing):
+        return self.hand
+
+    def face(self, timing):
+        return None
 
     def release(self):
         self.calls.append("release")
@@ -294,3 +301,21 @@ def test_the_panel_tells_of_a_silent_source_unasked_and_of_figures_when_asked(pl
     old.read = lambda timeout_s=1.0: time.sleep(0.01) or MotionCode(time_ns=time.monotonic_ns() - 9_000_000_000)
     _, shown = play([PlayedSession(context)], frames=40, source=old)
     assert shown._overlaid == ["no motion for 9 s: the head idles"]
+
+
+def test_a_hand_carries_the_head_and_lets_it_stand(play, context):
+    session = PlayedSession(context)
+    original = session.end_frame
+    hands = {4: (0.0, 0.0, 0.0), 5: (0.3, 0.1, 0.0), 6: (0.6, 0.2, 0.0)}
+
+    def move(timing, cameras):
+        original(timing, cameras)
+        place = hands.get(len(session.shown))
+        session.hand = None if place is None else Placement(np.eye(3), np.array(place))
+
+    session.end_frame = move
+    _, shown = play([session], frames=10)
+    centres = [None if cameras is None else cameras[0].center for cameras in session.shown]
+    # The head went to the right and up: the viewer stands to its left, and lower.
+    np.testing.assert_allclose(centres[3] - centres[6], [0.6, 0.2, 0.0], atol=1e-6)
+    np.testing.assert_allclose(centres[9], centres[6], atol=1e-9)

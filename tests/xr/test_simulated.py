@@ -113,6 +113,19 @@ def test_a_moving_head_tells_both_latencies_and_its_rungs(headset, avatar_file, 
 
 
 @pytest.mark.slow
+def test_the_wearer_moves_two_heads_after_consent(headset, avatar_file, monkeypatch, tmp_path):
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
+    asked = (avatar_file, avatar_file, "--motion", "headset", "--mirror", "--look-at-viewer", "--overlay", "--frames", 60)
+    refused = _show(headset, *asked, options=("--null", "--wobble"))
+    assert refused.returncode == 2 and "--consent yes" in refused.stderr
+    result = _result(_show(headset, *asked, "--consent", "yes", options=("--null", "--wobble")))
+    assert result["heads"] == 2 and result["rendered"] > 50
+    assert result["motion"]["received"] > 30
+    # Monado offers no face tracking: the head follows, the face idles.
+    assert result["reads_face"] is False
+
+
+@pytest.mark.slow
 def test_a_runtime_that_dies_and_comes_back_is_joined_again(headset, avatar_file):
     done = _show(headset, avatar_file, "--frames", 150, "--reconnect", 60, options=("--null", "--outage", "6,2"))
     result = _result(done)
