@@ -142,7 +142,7 @@ def _signed(coder: _Writer | _Reader, zero: int, family: int, sign: int, positiv
     size = abs(value)
     length = size.bit_length() - 1
     bits = 0
-    while bits < 14 and coder.bit(family + layout.SIGNS + min(bits, layout.PREFIX_BINS - 1), int(bits < length)):
+    while bits < layout.MAX_BITS and coder.bit(family + layout.SIGNS + min(bits, layout.PREFIX_BINS - 1), int(bits < length)):
         bits += 1
     result = 1
     for place in range(bits - 1, -1, -1):
@@ -156,7 +156,7 @@ def _class(value: int, bounds: Sequence[int]) -> int:
     return sum(value > bound for bound in bounds)
 
 
-def _walk(coder: _Writer | _Reader, reference: Frame | None, age: int, target: Frame) -> list[int]:
+def walk(coder: _Writer | _Reader, reference: Frame | None, age: int, target: Frame) -> list[int]:
     """Code all channels of a frame; the frame written or read."""
     key = reference is None
     base = EMPTY if reference is None else reference
@@ -199,14 +199,14 @@ def _walk(coder: _Writer | _Reader, reference: Frame | None, age: int, target: F
 def encode(frame: Frame, reference: Frame | None, age: int = 0) -> bytes:
     """The payload of a frame as its difference from a reference `age` packets back, or as a key frame."""
     coder = _Writer()
-    _walk(coder, reference, age, frame)
+    walk(coder, reference, age, frame)
     return coder.finish()
 
 
 def decode(data: bytes, reference: Frame | None, age: int = 0) -> Frame:
     """The frame of a payload; any bytes give one, but Damaged is raised where a value leaves its bounds."""
     coder = _Reader(data)
-    frame = tuple(_walk(coder, reference, age, EMPTY))
+    frame = tuple(walk(coder, reference, age, EMPTY))
     if any(not low <= value <= high for value, low, high in zip(frame, _LOWS, _HIGHS, strict=True)):
         raise Damaged("a value is out of its bounds")
     return frame

@@ -48,8 +48,6 @@ class Group:
     what: str
 
 
-
-
 def _kind(low: str) -> Field:
     return Field("kind", 1, f"{VERSION} (version) in the high half; in the low half {low}")
 
@@ -109,6 +107,7 @@ FAMILIES = (
     "rotation key", "rotation", "translation key", "translation", "gaze", "confidence",
 )  # fmt: skip
 PREFIX_BINS = 8
+MAX_BITS = 14  # of a size after its first: nothing is larger than 2**15
 SIGNS = 3  # by the partner's own sign: none, up, down
 FAMILY_SIZE = SIGNS + 2 * PREFIX_BINS
 ZERO_KEY = len(FAMILIES) * FAMILY_SIZE  # + weight's place
@@ -129,6 +128,7 @@ TOP = 1 << 24
 def layout_id() -> int:
     """Sixteen bits that change with the definition."""
     described = repr((
-        VERSION, TAG_BYTES, TICK_NS, HEADERS, GROUPS, PARTNER, KEY_FAMILY, FAMILIES, PREFIX_BINS, SIGNS, AGES, SIZES, PROBABILITY_BITS, ADAPT, STARTS,
+        VERSION, TAG_BYTES, TICK_NS, HEADERS, GROUPS, PARTNER, KEY_FAMILY, FAMILIES,
+        PREFIX_BINS, MAX_BITS, SIGNS, AGES, SIZES, PROBABILITY_BITS, ADAPT, STARTS,
     ))  # fmt: skip
     return zlib.crc32(described.encode()) & 0xFFFF

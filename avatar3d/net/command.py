@@ -96,7 +96,7 @@ def run_stream(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
             pass
     if first_ns is None or last_ns is None:
         raise WorkError(f"nothing was sent: {arguments.source} gave no code; check the source")
-    report = {
+    report: dict[str, object] = {
         "packets": len(sizes),
         "kbit_per_s": _rate(sum(sizes), len(sizes), last_ns - first_ns),
         "lost": None,
@@ -130,7 +130,8 @@ def run_listen(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
     token = _token(arguments, "stream")
     codes: list[MotionCode] = []
     shown = 0
-    with NetSource(open_inlet(name, token), token, arguments.hz, arguments.max_age or None) as source:
+    source = NetSource(open_inlet(name, token), token, arguments.hz, arguments.max_age or None)
+    with source:
         began_ns = heard_ns = time.monotonic_ns()
         first_ns = None
         try:

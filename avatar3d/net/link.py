@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,6 +21,7 @@ SCHEMES = ("udp", "ws", "zenoh")
 MAX_HEAD_NAME = 64
 ANSWER_WAIT_S = 0.2  # between two looks at whether the link was closed
 REFUSED_WAIT_S = 0.02
+_DO_NOT_WAIT = getattr(socket, "MSG_DONTWAIT", 0)  # where there is none, a send waits ANSWER_WAIT_S at most
 
 
 @dataclass(frozen=True)
@@ -124,10 +126,9 @@ class UdpOutlet:
                 self._closing.wait(REFUSED_WAIT_S)
 
     def send(self, packet: bytes) -> None:
-        try:
-            self._socket.send(packet, socket.MSG_DONTWAIT)
-        except OSError:  # nobody listens yet, the network is away, the buffer is full: this packet is lost like any other
-            pass
+        # Nobody listens yet, the network is away, the buffer is full: this packet is lost like any other.
+        with suppress(OSError):
+            self._socket.send(packet, _DO_NOT_WAIT)
 
     def answers(self) -> list[tuple[bytes, int]]:
         return [self._answers.popleft() for _ in range(len(self._answers))]
@@ -171,10 +172,8 @@ class UdpInlet:
         return found
 
     def answer(self, packet: bytes, address: object) -> None:
-        try:
-            self._socket.sendto(packet, address)  # type: ignore[arg-type]
-        except OSError:  # as lost as any other packet
-            pass
+        with suppress(OSError):  # as lost as any other packet
+            self._socket.sendto(packet, address)  # type: ignore[call-overload]
 
     def close(self) -> None:
         self._socket.close()

@@ -17,10 +17,12 @@ KEPT_FRAMES = 64  # from which later packets may differ; with those that come la
 MAX_WAITING = 32  # packets that wait for the frame from which they differ
 LOST_AFTER_NS = 2_000_000_000  # after such a silence low halves say nothing: only a full header is believed
 MAX_AGE_S = 30.0  # between capture and arrival by both machines' wall clocks: bounds replay into a receiver that just started
-# Packets let in a second, and at once: from where the stream comes, and from anywhere else together. A tag costs some
-# microseconds to check, a frame a fifth of a millisecond to decode.
-OWN_RATE, OTHER_RATE = 240.0, 60.0
-BURST_S = 0.5
+# Packets whose tag is checked, a second: from where the stream comes, from each other address, and from all addresses beyond the
+# first MAX_ADDRESSES together. A tag takes some microseconds, a frame a fifth of a millisecond.
+OWN_RATE, OTHER_RATE = 240.0, 30.0
+MAX_ADDRESSES = 64
+FORGET_ADDRESSES_NS = 10_000_000_000
+BURST_S = 0.5  # of a rate, let in at once
 
 
 class _Bucket:
@@ -67,7 +69,9 @@ class Receiver:
         self.round_trip_ns: int | None = None
         self.bytes = self.packets = 0  # of what was believed
         self._gone = 0  # lost in sessions before this one
-        self._own, self._other = _Bucket(OWN_RATE), _Bucket(OTHER_RATE)
+        self._own = _Bucket(OWN_RATE)
+        self._others: dict[object, _Bucket] = {}
+        self._others_since_ns = 0
         self._address: object = None
         self._clear(0)
 
@@ -88,6 +92,16 @@ class Receiver:
         return self._newest
 
     @property
+    def time(self) -> int:
+        """Capture time of the newest packet, ticks since the sender started."""
+        return self._time
+
+    @property
+    def kept(self) -> int:
+        """Frames and packets held; bounded by KEPT_FRAMES and MAX_WAITING."""
+        return len(self._frames) + len(self._waiting)
+
+    @property
     def lost(self) -> int:
         """Packets that were sent after the first that came of their session, and never came."""
         return self._gone + max(0, self._newest - self._first + 1 - (self.packets - self._before))
@@ -98,8 +112,10 @@ class Receiver:
         if header is None or header.kind == ACK:
             self.counts["foreign"] += 1
             return []
-        bucket = self._own if self.session is not None and address == self._address else self._other
-        if not bucket.take(now_ns):
+        if header.kind == COMPACT and (self.session is None or now_ns - self._heard_ns > LOST_AFTER_NS):
+            self.counts["lost reference"] += 1
+            return []
+        if not self._bucket(address, now_ns).take(now_ns):
             self.counts["flooded"] += 1
             return []
         header = self._believed(header, packet, now_ns)
@@ -120,13 +136,20 @@ class Receiver:
         body = Header(ACK, sequence, session=self.session, held=held).pack()
         return body + self._seal.tag(self.session, sequence, 0, body)
 
+    def _bucket(self, address: object, now_ns: int) -> _Bucket:
+        """The budget that an address draws on."""
+        if self.session is not None and address == self._address:
+            return self._own
+        if now_ns - self._others_since_ns > FORGET_ADDRESSES_NS:
+            self._others.clear()
+            self._others_since_ns = now_ns
+        place = address if address in self._others or len(self._others) < MAX_ADDRESSES else None
+        return self._others.setdefault(place, _Bucket(OTHER_RATE))
+
     def _believed(self, header: Header, packet: bytes, now_ns: int) -> Header | None:
         """The header with whole numbers, after its tag was found right and new; what was found is counted."""
         if header.kind == COMPACT:
-            if self.session is None or now_ns - self._heard_ns > LOST_AFTER_NS:
-                self.counts["lost reference"] += 1
-                return None
-            session = self.session
+            session = self.session or 0
             sequence = wire.whole(header.sequence, 16, max(self._newest, 0))
             when = wire.whole(header.time, 16, self._time)
         else:

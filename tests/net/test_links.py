@@ -1,0 +1,253 @@
+"""Links that are really there: UDP, WebSocket and zenoh on loopback, the source `net:`, and both commands."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import socket
+import threading
+import time
+from contextlib import ExitStack, closing
+
+import numpy as np
+import pytest
+from net.streams import JAW, TOKEN, head
+
+from avatar3d.errors import InputError, WorkError
+from avatar3d.motion.code import MotionCode
+from avatar3d.motion.jsonl import read_motion_jsonl, write_motion_jsonl
+from avatar3d.motion.sources import open_source
+from avatar3d.net import command
+from avatar3d.net.link import LinkName, Outlet, UdpInlet, UdpOutlet, open_inlet, open_outlet
+from avatar3d.net.sender import Sender
+from avatar3d.net.source import NetSource
+from avatar3d.net.token import make_token, read_token
+
+needs_websockets = pytest.mark.skipif(importlib.util.find_spec("websockets") is None, reason="websockets is not installed")
+needs_zenoh = pytest.mark.skipif(importlib.util.find_spec("zenoh") is None, reason="eclipse-zenoh is not installed")
+SLOWLY_S = 20.0  # how long a busy machine may take
+
+
+def free_port(kind: int = socket.SOCK_DGRAM) -> int:
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Feeder:
+    """Sends `head` at 60 Hz from a thread until closed."""
+
+    def __init__(self, *outlets: Outlet) -> None:
+        self._outlets = outlets
+        self._stop = threading.Event()
+        self.senders = [Sender(TOKEN) for _ in outlets]
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(1 / 60):
+            for outlet, sender in zip(self._outlets, self.senders, strict=True):
+                now = time.monotonic_ns()
+                for answer, arrived_ns in outlet.answers():
+                    sender.answered(answer, arrived_ns)
+                outlet.send(sender.packet(head(now), now))
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def codes_of(source: NetSource, count: int) -> list[MotionCode]:
+    deadline, codes = time.monotonic() + SLOWLY_S, []
+    while len(codes) < count and time.monotonic() < deadline:
+        code = source.read(0.2)
+        if code is not None:
+            codes.append(code)
+    return codes
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("9310", LinkName("udp")),
+        ("udp:9311", LinkName("udp", port=9311)),
+        ("192.0.2.7:80", LinkName("udp", "192.0.2.7", 80)),
+        ("[::1]:80", LinkName("udp", "::1", 80)),
+        ("ws:8080", LinkName("ws", port=8080)),
+        ("ws:example.org:8080", LinkName("ws", "example.org", 8080)),
+        ("zenoh:room/alice", LinkName("zenoh", head="room/alice")),
+        ("zenoh:bob@tcp/192.0.2.7:7447", LinkName("zenoh", head="bob", endpoint="tcp/192.0.2.7:7447")),
+    ],
+)
+def test_links_have_names(text, expected):
+    assert LinkName.parse(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "x", "99999", "host:", "a b:1", "ws:", "zenoh:", "zenoh:a//b", "zenoh:a*", "zenoh:/a", "-1"])
+def test_what_is_no_link_is_refused(text):
+    with pytest.raises(InputError):
+        LinkName.parse(text)
+
+
+def test_only_loopback_is_local():
+    assert all(LinkName.parse(text).local for text in ("9310", "ws:9310", "[::1]:9310", "zenoh:alice", "localhost:9310"))
+    assert not any(LinkName.parse(text).local for text in ("0.0.0.0:9310", "example.org:9310", "zenoh:a@tcp/192.0.2.7:1"))
+
+
+def test_listening_is_on_loopback_unless_a_host_is_named():
+    with closing(UdpInlet(LinkName.parse("0"))) as inlet:
+        assert inlet._socket.getsockname()[0] == "127.0.0.1"
+
+
+def test_tokens_are_read_and_made(tmp_path, monkeypatch):
+    monkeypatch.delenv("AVATAR3D_TOKEN", raising=False)
+    assert read_token() is None
+    assert read_token("12345678") == "12345678"
+    path = tmp_path / "token"
+    path.write_text("from a file\n")
+    assert read_token(file=path) == "from a file"
+    monkeypatch.setenv("AVATAR3D_TOKEN", "from the environment")
+    assert read_token() == "from the environment"
+    made = make_token()
+    assert read_token(made) == made
+    assert made != make_token()
+    for arguments in (("short",), (None, tmp_path / "missing"), ("12345678", path)):
+        with pytest.raises(InputError):
+            read_token(*arguments)
+
+
+def test_a_stream_over_udp_is_a_motion_source_with_small_round_trips():
+    port = free_port()
+    with ExitStack() as stack:
+        outlet = stack.enter_context(closing(UdpOutlet(LinkName.parse(str(port)))))
+        feeder = stack.enter_context(closing(Feeder(outlet)))
+        source = stack.enter_context(open_source(f"net:{port}?token={TOKEN.decode().replace(' ', '%20')}"))
+        codes = codes_of(source, 60)
+        now = time.monotonic_ns()
+        assert len(codes) == 60
+        assert feeder.senders[0].round_trip_ns is not None
+        times = [code.time_ns for code in codes]
+        assert times == sorted(times)
+        assert times[-1] <= now
+        # Its times are on this machine's clock, so the head can be compared with what was sent then.
+        wrong = [abs(code.weights[JAW] - head(code.time_ns).weights[JAW]) for code in codes[20:]]
+        assert np.median(wrong) < 0.1
+
+
+def test_a_source_needs_a_token(monkeypatch):
+    monkeypatch.delenv("AVATAR3D_TOKEN", raising=False)
+    with pytest.raises(InputError, match="token"):
+        open_source("net:9310")
+
+
+def test_a_port_that_is_taken_is_told():
+    with closing(UdpInlet(LinkName.parse("0"))) as inlet, pytest.raises(WorkError, match="cannot listen"):
+        UdpInlet(LinkName.parse(str(inlet.port)))
+
+
+@needs_websockets
+def test_a_websocket_serves_those_who_know_the_token_and_no_others():
+    name = LinkName.parse(f"ws:{free_port(socket.SOCK_STREAM)}")
+    with ExitStack() as stack:
+        outlet = stack.enter_context(closing(open_outlet(name, TOKEN)))
+        stack.enter_context(closing(Feeder(outlet)))
+        sources = [stack.enter_context(NetSource(open_inlet(name, TOKEN), TOKEN)) for _ in range(2)]
+        assert len(codes_of(sources[0], 20)) == 20
+        assert len(codes_of(sources[1], 20)) == 20  # one that joined late
+        assert outlet.clients == 2
+        with closing(open_inlet(name, b"wrong token")) as stranger, pytest.raises(InputError, match="token"):
+            stranger.receive(5.0)
+
+
+@needs_websockets
+def test_a_websocket_listener_waits_for_its_sender_and_follows_it_through_a_restart():
+    name = LinkName.parse(f"ws:{free_port(socket.SOCK_STREAM)}")
+    with NetSource(open_inlet(name, TOKEN), TOKEN) as source:
+        assert source.read(0.3) is None
+        for _ in range(2):
+            with closing(open_outlet(name, TOKEN)) as outlet, closing(Feeder(outlet)):
+                before = source.receiver.sessions
+                deadline = time.monotonic() + SLOWLY_S
+                while source.receiver.sessions == before and time.monotonic() < deadline:
+                    source.read(0.1)
+        assert source.receiver.sessions == 2
+
+
+@needs_zenoh
+def test_heads_over_zenoh_from_one_process_reach_each_listener_a_late_one_too():
+    from avatar3d.net.zenoh import ZenohInlet, ZenohOutlet, open_session
+
+    names = [LinkName.parse(f"zenoh:test/{index}") for index in range(4)]
+    with ExitStack() as stack:
+        session = stack.enter_context(closing(open_session(None)))
+        outlets = [stack.enter_context(closing(ZenohOutlet(name, session))) for name in names]
+        stack.enter_context(closing(Feeder(*outlets)))
+        other = stack.enter_context(closing(open_session(None)))
+        sources = [stack.enter_context(NetSource(ZenohInlet(name, other), TOKEN)) for name in names]
+        for source in sources:
+            assert len(codes_of(source, 20)) == 20
+        late = stack.enter_context(NetSource(ZenohInlet(names[0]), TOKEN))
+        assert len(codes_of(late, 20)) == 20
+        assert late.receiver.counts["forged"] == 0
+
+
+@needs_zenoh
+def test_an_endpoint_that_nobody_serves_is_told():
+    with pytest.raises(InputError, match="cannot join zenoh"):
+        open_outlet(LinkName.parse(f"zenoh:a@tcp/127.0.0.1:{free_port(socket.SOCK_STREAM)}"), TOKEN)
+
+
+def arguments(kind: str, *words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    getattr(command, f"add_arguments_{kind}")(parser)
+    return parser.parse_args(words)
+
+
+def test_stream_and_listen_carry_a_recording(tmp_path, capsys):
+    recording, out, port = tmp_path / "in.jsonl", tmp_path / "out.jsonl", str(free_port())
+    write_motion_jsonl(recording, [head(number * 16_666_667) for number in range(240)])
+    results: dict[str, tuple[dict[str, object], list[str]]] = {}
+
+    def listen() -> None:
+        results["listen"] = command.run_listen(
+            arguments("listen", port, "-o", str(out), "--token", "12345678", "--seconds", "20", "--silence", "0.5")
+        )
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    results["stream"] = command.run_stream(
+        arguments("stream", f"json:{recording}", "--to", port, "--token", "12345678", "--seconds", "3")
+    )
+    thread.join()
+    for report, lines in results.values():
+        assert {"packets", "kbit_per_s", "lost", "stall_ms_max", "jump_frames_max"} <= report.keys()
+        assert lines
+    listened = results["listen"][0]
+    assert listened["lost"] == 0
+    assert listened["sessions"] == 1
+    assert len(read_motion_jsonl(out)) == listened["codes"] > 60
+    assert capsys.readouterr().err == ""  # nothing left this machine and no token had to be made
+
+
+def test_a_missing_token_is_made_and_printed(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("AVATAR3D_TOKEN", raising=False)
+    recording = tmp_path / "in.jsonl"
+    write_motion_jsonl(recording, [head(number * 16_666_667) for number in range(10)])
+    command.run_stream(arguments("stream", f"json:{recording}", "--to", str(free_port()), "--seconds", "0.3"))
+    assert "--token" in capsys.readouterr().err
+
+
+def test_listening_to_a_wrong_token_says_so():
+    port = free_port()
+    words = ("listen", str(port), "--token", "not that one", "--seconds", "2")
+    with closing(UdpOutlet(LinkName.parse(str(port)))) as outlet, closing(Feeder(outlet)), pytest.raises(WorkError, match="token"):
+        command.run_listen(arguments(*words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--hz", "0"], ["--seconds", "-1"], ["-o", "codes.txt"], ["--max-age", "-1"], ["--silence", "0"], ["nowhere"]],
+)
+def test_arguments_that_make_no_sense_are_refused_before_anything_is_opened(words):
+    with pytest.raises(InputError):
+        command.run_listen(arguments("listen", *words, "--token", "12345678"))
