@@ -37,6 +37,8 @@ FEATURE_WEIGHT = 1.6  # of eyes and lips: there a millimetre is seen
 ROBUST_MM = 1.6  # residual at which a point's weight starts to fall (pseudo-Huber)
 # Identity alone must have a closed, unsmiling mouth, or the photo's expression leaks into it.
 LIP_GAP_WEIGHT, CORNER_WEIGHT = 1.5, 0.6
+# Shapes can add up to a face turned up within its skull: a nod belongs to the pose, or noses droop to make up for it.
+NOD_SIGMA_DEG = 0.4
 
 OUTLINE = (
     10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377, 152, 148, 176, 149, 150, 136,
@@ -188,7 +190,7 @@ def _landmark_spread(head: HeadModel) -> sp.csr_matrix:
 def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Coefficients, rotation (3,3) and translation (3,) mm that bring the model's landmarks onto (468,3) points."""
     coefficients = basis.mean.copy()
-    mouth_rows, mouth_target = _mouth_rows(basis)
+    rest_rows, rest_target = _rest_rows(basis)
     opposed = _opposed(basis)
     focal = np.diag(intrinsics)[:2]
     rotation, translation = _first_pose(basis, coefficients, points, intrinsics)
@@ -221,8 +223,8 @@ def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[n
         basis_of_pose = np.linalg.qr(free)[0]
         rows = rows - (rows @ basis_of_pose) @ basis_of_pose.T
         target = target - basis_of_pose @ (basis_of_pose.T @ target)
-        rows = np.concatenate([rows, mouth_rows.T], 1)
-        target = np.r_[target, mouth_target - mouth_rows @ coefficients]
+        rows = np.concatenate([rows, rest_rows.T], 1)
+        target = np.r_[target, rest_target - rest_rows @ coefficients]
         gram = rows @ rows.T + np.diag(basis.precision) + opposed
         linear = rows @ (target + rows.T @ coefficients) + basis.precision * basis.mean
         descend(gram, linear, coefficients, basis.lower, basis.upper, SWEEPS)
@@ -251,13 +253,15 @@ def _opposed(basis: _Basis) -> np.ndarray:
     return out
 
 
-def _mouth_rows(basis: _Basis) -> tuple[np.ndarray, np.ndarray]:
-    """(r,n) rows and (r,) targets: identity alone has the template's lip gap and the template's corner height."""
+def _rest_rows(basis: _Basis) -> tuple[np.ndarray, np.ndarray]:
+    """(r,n) rows and (r,) targets: identity alone has the template's lip gap, corner height and nod."""
     shapes = np.zeros_like(basis.shapes)
     shapes[: basis.identity_count] = basis.shapes[: basis.identity_count]
     gap = (shapes[:, INNER_LIP_UPPER, 1] - shapes[:, INNER_LIP_LOWER, 1]).T * LIP_GAP_WEIGHT
     corners = (shapes[:, MOUTH_CORNERS, 1] - shapes[:, [13], 1]).T * CORNER_WEIGHT
-    rows = np.concatenate([gap, corners])
+    y, z = (basis.template - basis.template.mean(0))[:, 1:].T
+    nod = (shapes[..., 2] @ y - shapes[..., 1] @ z) / ((y * y + z * z).sum() * np.radians(NOD_SIGMA_DEG))
+    rows = np.concatenate([gap, corners, nod[None]])
     return rows, np.zeros(len(rows))
 
 
