@@ -17,9 +17,10 @@ WIDTH_PX, HEIGHT_PX = 512, 160
 LINES = 4
 FONT_PX = 30
 MARGIN_PX = 12
+LINE_PX = (HEIGHT_PX - 2 * MARGIN_PX) / LINES
 WIDTH_M = 0.24  # letters of 1.2 cm: some 25 headset pixels at 0.8 m
 HEIGHT_M = WIDTH_M * HEIGHT_PX / WIDTH_PX
-BELOW_M = 0.18  # under the eyes: on the chest, where it hides no face
+BELOW_M = 0.145  # its upper edge under the eyes: on the chest, where it hides no face
 BEFORE_M = 0.15  # toward the viewer from the neck, clear of chest and chin
 EVERY_S = 0.25  # text that changes faster cannot be read
 RECENT_S = 8.0  # how long the cause of a change is told
@@ -36,12 +37,13 @@ void main() {
 """
 _FRAGMENT = """#version 330
 uniform sampler2D letters;
+uniform float share;
 uniform vec3 back, ink;
 uniform float back_alpha;
 in vec2 place;
 out vec4 written;
 void main() {
-    float covered = texture(letters, vec2(place.x, 1.0 - place.y)).r;
+    float covered = texture(letters, vec2(place.x, (1.0 - place.y) * share)).r;
     written = vec4(mix(back * back_alpha, ink, covered), mix(back_alpha, 1.0, covered));
 }
 """
@@ -77,30 +79,34 @@ class Status:
         return texts
 
 
+def _share(lines: int) -> float:
+    """Of the whole panel's height, that so many lines take."""
+    return (2 * MARGIN_PX + min(lines, LINES) * LINE_PX) / HEIGHT_PX
+
+
 def text_picture(lines: Sequence[str]) -> np.ndarray:
     """(HEIGHT_PX, WIDTH_PX) u8, how far each pixel is covered by letters; what is too long is cut off."""
     image = Image.new("L", (WIDTH_PX, HEIGHT_PX), 0)
     draw = ImageDraw.Draw(image)
     font = ImageFont.load_default(FONT_PX)
-    step = (HEIGHT_PX - 2 * MARGIN_PX) / LINES
     for index, line in enumerate(lines[:LINES]):
-        draw.text((MARGIN_PX, MARGIN_PX + (index + 0.5) * step), line, fill=255, font=font, anchor="lm")
+        draw.text((MARGIN_PX, MARGIN_PX + (index + 0.5) * LINE_PX), line, fill=255, font=font, anchor="lm")
     return np.asarray(image)
 
 
-def panel_place(viewer_m: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(lower left corner, whole width, whole height) of the panel as vectors (3,), metres, upright and facing the viewer.
+def panel_place(viewer_m: np.ndarray, lines: int = LINES) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(lower left corner, whole width, whole height) of a panel as vectors (3,), metres, upright and facing the viewer.
 
-    viewer_m: of the point between the eyes, in the scene.
+    viewer_m: of the point between the eyes, in the scene. The panel hangs from one height, however many lines it has.
     """
     toward = np.array(viewer_m, np.float64)
     toward[1] = 0.0
     length = float(np.linalg.norm(toward))
     toward = toward / length if length > 1e-3 else np.array([0.0, 0.0, 1.0])
     right = np.cross([0.0, 1.0, 0.0], toward) * WIDTH_M
-    up = np.array([0.0, HEIGHT_M, 0.0])
-    middle = BEFORE_M * toward - np.array([0.0, BELOW_M, 0.0])
-    return middle - right / 2 - up / 2, right, up
+    up = np.array([0.0, HEIGHT_M * _share(lines), 0.0])
+    top = BEFORE_M * toward - np.array([0.0, BELOW_M, 0.0])
+    return top - right / 2 - up, right, up
 
 
 class Panel:
@@ -123,14 +129,8 @@ class Panel:
             self._texture.write(text_picture(self._lines).tobytes())
             self._texture.build_mipmaps()
 
-    def draw(
-        self,
-        framebuffer: Any,
-        area: tuple[int, int, int, int],
-        camera: Camera,
-        place: tuple[np.ndarray, np.ndarray, np.ndarray],
-    ) -> None:
-        """Blend the panel at its `panel_place` over a picture of `camera` in `area`; nothing hides it."""
+    def draw(self, framebuffer: Any, area: tuple[int, int, int, int], camera: Camera, viewer_m: np.ndarray) -> None:
+        """Blend the panel over a picture of `camera` in `area`, for the point between the viewer's eyes; nothing hides it."""
         context, program = self._context, self._program
         framebuffer.use()
         framebuffer.viewport = area
@@ -139,7 +139,8 @@ class Panel:
         context.enable_direct(GL_FRAMEBUFFER_SRGB)
         matrix = camera.projection_matrix() @ camera.view_matrix()
         program["view_projection"].write(np.ascontiguousarray(matrix.T, np.float32).tobytes())
-        for name, value in zip(("corner", "right", "up"), place, strict=True):
+        program["share"].value = _share(len(self._lines))
+        for name, value in zip(("corner", "right", "up"), panel_place(viewer_m, len(self._lines)), strict=True):
             program[name].value = tuple(map(float, value))
         self._texture.use(0)
         self._strip.render(context.TRIANGLE_STRIP, vertices=4)

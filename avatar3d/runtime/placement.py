@@ -61,6 +61,11 @@ def side_by_side(count: int, distance_m: float) -> list[Placement]:
     return [Placement(turned(-angle), viewer - turned(-angle) @ viewer) for angle in angles]
 
 
+def half_width_m(count: int) -> float:
+    """From the middle to the outer shoulder of so many heads side by side, metres."""
+    return count * SPACING_M / 2
+
+
 def carried(placement: Placement, hand_before: Placement, hand_now: Placement) -> Placement:
     """The place after the hand that holds it went from one pose of the room to another.
 

@@ -104,7 +104,7 @@ class Stage:
         """Cameras of the scene's frame cut to what is to be seen."""
         points = [place.outside(_outline(scene)) for place, scene in zip(self.places, scenes, strict=True)]
         if self.lines:
-            corner, right, up = panel_place(_middle(cameras))
+            corner, right, up = panel_place(_middle(cameras), len(self.lines))
             points.append(np.stack([corner, corner + right, corner + up, corner + right + up]))
         bounds = np.concatenate(points)
         return [cropped(camera, bounds) for camera in cameras]
@@ -141,7 +141,7 @@ class Stage:
             if share < 1:
                 self._veil.draw(framebuffer, area, self.background, share)
             if self.lines:
-                self._panel.draw(framebuffer, area, camera, panel_place(viewer))
+                self._panel.draw(framebuffer, area, camera, viewer)
         return share
 
     def measure(self, width: int, height: int, eyes: int = 2) -> tuple[float | None, ...]:

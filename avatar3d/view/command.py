@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=_window_size, default=(960, 720), metavar="WxH", help="of the window, pixels")
     parser.add_argument("--yaw", type=float, default=0.0, help="degrees, positive toward the subject's left")
     parser.add_argument("--pitch", type=float, default=0.0, help="degrees, positive from above")
-    parser.add_argument("--distance", type=float, default=0.8, help="metres between the eyes of viewer and head (default 0.8)")
+    parser.add_argument(
+        "--distance", type=float, help="metres between the eyes of viewer and head (default 0.8, for more heads more)"
+    )
     parser.add_argument("--look-at-viewer", action="store_true", help="the heads seek eye contact")
     parser.add_argument("--mirror", action="store_true", help="show motion as a mirror does: to see yourself")
     parser.add_argument("--overlay", action="store_true", help="show quality, rate and latencies on a panel in the scene")

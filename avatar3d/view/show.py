@@ -18,13 +18,13 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.runtime.cast import Cast
 from avatar3d.runtime.governor import RUNGS, GovernorConfig
 from avatar3d.runtime.ladder import Ladder
-from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, check_distance
+from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, check_distance, half_width_m
 from avatar3d.runtime.sensors import resident_mb
 from avatar3d.runtime.stage import EYES, Stage
 from avatar3d.runtime.tally import Tally
 from avatar3d.runtime.views import camera_of
 from avatar3d.view.keys import face_weights, shift_m, with_face
-from avatar3d.view.orbit import Orbit
+from avatar3d.view.orbit import HALF_HEIGHT, Orbit
 from avatar3d.view.window import Window
 
 BACKGROUND_SRGB = (32, 36, 42)  # dark and without a hue that would tint skin
@@ -38,7 +38,8 @@ HOME = Placement(np.eye(3), np.zeros(3))
 class ViewOptions:
     """What to show. frames: until the window is closed where None. screenshot: file for the last of the frames.
 
-    width, height: of the window, pixels. stereo: both eyes side by side. yaw_deg, pitch_deg, distance_m: of the viewer at first.
+    width, height: of the window, pixels. stereo: both eyes side by side. yaw_deg, pitch_deg, distance_m: of the viewer at first;
+    without a distance as far off as all heads need.
     """
 
     width: int = 960
@@ -51,10 +52,11 @@ class ViewOptions:
     ipd_m: float = DEFAULT_IPD_M
     yaw_deg: float = 0.0
     pitch_deg: float = 0.0
-    distance_m: float = DEFAULT_DISTANCE_M
+    distance_m: float | None = None
 
     def __post_init__(self) -> None:
-        check_distance(self.distance_m)
+        if self.distance_m is not None:
+            check_distance(self.distance_m)
         if not all(MIN_SIDE_PX <= side <= MAX_SIDE_PX for side in (self.width, self.height)):
             raise InputError(f"a window of {self.width}×{self.height} is outside {MIN_SIDE_PX} to {MAX_SIDE_PX} pixels a side")
         if self.frames is not None and self.frames < 1:
@@ -69,11 +71,14 @@ class View:
     def __init__(self, window: Window, cast: Cast, config: GovernorConfig, options: ViewOptions) -> None:
         self._window, self._cast, self._options = window, cast, options
         background = tuple(float(value) for value in srgb_to_linear(np.array(BACKGROUND_SRGB, np.uint8)))
-        self._stage = Stage(cast.avatars, window.context, config, (*background, 1.0), options.distance_m)  # type: ignore[arg-type]
+        aspect = self._options.width / self._options.height / (2 if options.stereo else 1)
+        needed_m = half_width_m(len(cast.roles)) / (aspect * HALF_HEIGHT) if len(cast.roles) > 1 else 0.0
+        self._distance_m = options.distance_m or max(DEFAULT_DISTANCE_M, needed_m)
+        self._stage = Stage(cast.avatars, window.context, config, (*background, 1.0), self._distance_m)  # type: ignore[arg-type]
         self._stage.placement = HOME
         self._ladder = Ladder(config, options.rung)
         self._tally = Tally()
-        self._orbit = Orbit(np.radians(options.yaw_deg), np.radians(options.pitch_deg), options.distance_m)
+        self._orbit = Orbit(np.radians(options.yaw_deg), np.radians(options.pitch_deg), self._distance_m)
         self._stereo, self._overlay = options.stereo, options.overlay
         self._face = np.zeros(52)
         self._motion = MotionCode()
@@ -132,7 +137,7 @@ class View:
         for key in window.tapped:
             if key == "r":
                 stage.placement = HOME
-                self._orbit = Orbit(distance_m=self._options.distance_m)
+                self._orbit = Orbit(distance_m=self._distance_m)
             elif key == "s":
                 self._stereo = not self._stereo
             elif key == "o":

@@ -89,7 +89,7 @@ def test_what_is_cut_out_holds_the_panel(context):
     scenes = stage.prepare([MotionCode()])
     stage.lines = ["a"]
     with_panel = stage.cameras(scenes, VIEWS, 400, 400)[0]
-    corner, right, up = panel_place(np.array([0.0, 0.0, DISTANCE_M]))
+    corner, right, up = panel_place(np.array([0.0, 0.0, DISTANCE_M]), 1)
     for point in (corner, corner + right + up):
         pixel, _ = with_panel.project(point[None])
         assert (pixel >= 0).all() and (pixel <= (with_panel.width, with_panel.height)).all()

@@ -124,6 +124,13 @@ def test_keys_make_faces_move_the_head_and_switch(play):
     np.testing.assert_allclose(Camera.from_json(result["cameras"][0]).center, [0, -0.03, 0.8], atol=1e-9)
 
 
+def test_of_several_heads_all_are_seen(play):
+    result, _, _ = play(frames=1, heads=3)
+    camera = Camera.from_json(result["cameras"][0])  # in the frame of the first head, which stands on the left
+    pixel, _ = camera.project(np.zeros((1, 3)))
+    assert 0 < pixel[0, 0] < camera.width / 3
+
+
 def test_escape_and_the_close_button_end_it(play):
     assert play({3: _nothing("escape")})[0]["frames"] == 3
 
