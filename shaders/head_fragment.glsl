@@ -1,4 +1,4 @@
-// Colour of the head's surface; DETAIL adds gloss (eyes, teeth, tongue), FADED the fading rim of the bust.
+// Colour of the head's surface, or with DEPTH_ONLY none; DETAIL adds gloss (eyes, teeth, tongue), FADED the fading rim of the bust.
 in vec2 surface_uv;
 in vec3 surface_shade;
 #if FIELD != FIELD_NONE
@@ -29,6 +29,9 @@ void main() {
 #if FADED
     if (surface_gloss.z < MIN_ALPHA) discard;
 #endif
+#if DEPTH_ONLY
+    premultiplied = vec4(0.0);
+#else
     vec3 color = COLOR(texture(base_color, surface_uv).rgb) * delta_factor(surface_uv) * surface_shade;
 #if DETAIL
     if (surface_gloss.x > 0.0) {
@@ -49,5 +52,6 @@ void main() {
     premultiplied = vec4(color * alpha, alpha);
 #else
     premultiplied = vec4(color, 1.0);
+#endif
 #endif
 }

@@ -28,6 +28,8 @@ in float field_weight;
 in vec2 gloss;
 #endif
 
+invariant gl_Position;  // programs that draw the same faces give them the same depth
+
 uniform mat4 view_projection;
 uniform vec3 eye;
 #if SOFT

@@ -18,6 +18,7 @@ from avatar3d.color import srgb_to_linear
 from avatar3d.errors import InputError
 from avatar3d.render.bounds import face_bounds
 from avatar3d.render.buffer_texture import BufferTexture
+from avatar3d.render.facing import EDGE_ON_M3, face_planes, heights
 from avatar3d.render.frame import FORMS, Form, Precision, RenderOptions
 from avatar3d.render.hair_levels import LevelFaces, merge_levels, visible_faces
 from avatar3d.render.outline import MAX_FINS, Outline
@@ -82,15 +83,35 @@ class Pass:
 
 @dataclass
 class HairPasses:
-    """The programs of the hair and, in their index buffer, where each level's faces begin and end."""
+    """The programs of the hair and their index buffer, which holds what the eye drawn last may see.
+
+    faces: (N, 3) i32 [base's uncut, base's cut, levels 1 to K − 1], each ending before `ends`; planes: (4, N) of them.
+    ranges: (first, count) of indices: of those parts seen from the front, then of the base's two seen from the back.
+    """
 
     shells: HairShells
     solid: Pass
     cut: Pass
     outer: Pass
-    solid_range: tuple[int, int]
-    cut_range: tuple[int, int]
-    outer_ranges: list[tuple[int, int]]
+    indices: Any
+    faces: np.ndarray
+    ends: np.ndarray
+    planes: np.ndarray
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+
+    def send(self, eye: np.ndarray) -> None:
+        """Send the faces that an eye (3,) in the resting head's frame may see, and note their ranges."""
+        above = heights(self.planes, eye)
+        base = self.ends[1]
+        front, back = np.flatnonzero(above > -EDGE_ON_M3), np.flatnonzero(above[:base] < EDGE_ON_M3)
+        self.ranges = [*_ranges(front, self.ends), *_ranges(back, self.ends[:2], len(front))]
+        self.indices.orphan()
+        self.indices.write(self.faces.take(np.concatenate([front, back]), axis=0))
+
+    @property
+    def outer_ranges(self) -> list[tuple[int, int]]:
+        """Of levels 1 to K − 1."""
+        return self.ranges[2:-2]
 
 
 @dataclass
@@ -98,29 +119,31 @@ class Passes:
     """The programs of one variant and the textures they read: {unit: texture}.
 
     skin, detail, faded: indexed by the number of texture deltas that are applied. detail adds gloss, faded opacity.
+    faded_depth draws no colour.
     """
 
     skin: list[Pass]
     detail: list[Pass]
     faded: list[Pass]
+    faded_depth: Pass
     fins: list[Pass]  # empty where the outline is not softened
     hair: HairPasses | None
     textures: dict[int, Any]
 
     def __iter__(self) -> Iterator[Pass]:
-        yield from (*self.skin, *self.detail, *self.faded, *self.fins)
+        yield from (*self.skin, *self.detail, *self.faded, self.faded_depth, *self.fins)
         if self.hair is not None:
             yield from (self.hair.solid, self.hair.cut, self.hair.outer)
 
 
 @dataclass
 class GpuAvatar:
-    """An avatar on the GPU. scope: every GL object. groups: (first, count) of indices in drawing order, see GROUPS."""
+    """An avatar on the GPU. scope: every GL object. groups: (first, count) of the indices sent last in drawing order, see GROUPS."""
 
     context: Any
     avatar: Avatar
     layout: Layout = field(init=False)
-    groups: dict[str, tuple[int, int]] = field(init=False)
+    groups: dict[str, tuple[int, int]] = field(default_factory=dict)
     dynamic: np.ndarray = field(init=False)
     scope: list[Any] = field(default_factory=list)
     passes: dict[Variant, Passes] = field(default_factory=dict)
@@ -136,11 +159,13 @@ class GpuAvatar:
         static = np.concatenate(
             [avatar.vertices, avatar.uv, avatar.vertex_alpha[:, None], avatar.field_weight[:, None], layout.gloss], axis=1
         ).astype(np.float32)
-        faces, self.groups = self._drawing_order()
+        self._order, self._ends = self._drawing_order()
+        self._faces = np.ascontiguousarray(avatar.faces[self._order], np.int32)
+        self._skin_faces = layout.order[: layout.skin_count]
         self.dynamic = np.zeros((count, 9), np.float32)  # position, normal, shade
         self.dynamic_buffer = self._kept(self.context.buffer(reserve=count * 36, dynamic=True))
         self.static_buffer = self._kept(self.context.buffer(static.tobytes()))
-        self.index_buffer = self._kept(self.context.buffer(faces.tobytes()))
+        self.index_buffer = self._kept(self.context.buffer(self._faces.tobytes(), dynamic=True))
         self.static = static
         self.outline = Outline.of(layout.faces[: layout.skin_count], avatar.weld)
         self.fin_buffer = self._kept(self.context.buffer(reserve=MAX_FINS * FIN_FLOATS * 4, dynamic=True))
@@ -161,8 +186,22 @@ class GpuAvatar:
             resource.release()
         self.scope.clear()
 
-    def _drawing_order(self) -> tuple[np.ndarray, dict[str, tuple[int, int]]]:
-        """The layout's faces with those that no texture delta reaches apart, and where each of GROUPS lies in their indices."""
+    def send_faces(self, planes: np.ndarray, eye: np.ndarray) -> np.ndarray:
+        """Send the head's faces that an eye (3,) may see from the front, and note their groups; planes: (4, F) of avatar.faces.
+
+        Returns which faces of the skin it does see from the front, for the outline.
+        """
+        above = heights(planes, eye)
+        kept = above.take(self._order) > -EDGE_ON_M3
+        kept[self._ends[3] : self._ends[4]] = True  # lashes are seen from both sides
+        drawn = np.flatnonzero(kept)
+        self.groups = dict(zip(GROUPS, _ranges(drawn, self._ends), strict=True))
+        self.index_buffer.orphan()
+        self.index_buffer.write(self._faces.take(drawn, axis=0))
+        return above.take(self._skin_faces) > 0
+
+    def _drawing_order(self) -> tuple[np.ndarray, np.ndarray]:
+        """(avatar.faces in drawing order, those that no texture delta reaches apart; where each of GROUPS ends among them)."""
         avatar, layout = self.avatar, self.layout
         reached = np.zeros(len(layout.faces), bool)
         for delta in avatar.texture_deltas:
@@ -171,10 +210,8 @@ class GpuAvatar:
         counts = (layout.skin_count, layout.part_count, layout.lash_count)
         kind = np.repeat([0, 2, 4, 5], [*counts, len(reached) - sum(counts)])
         group = kind + np.where(kind < 4, reached, 0)
-        faces = layout.faces[np.argsort(group, kind="stable")]
-        ends = 3 * np.cumsum([0, *np.bincount(group, minlength=len(GROUPS))])
-        ranges = [(int(first), int(last - first)) for first, last in pairwise(ends)]
-        return np.ascontiguousarray(faces, np.int32), dict(zip(GROUPS, ranges, strict=True))
+        order = layout.order[np.argsort(group, kind="stable")]
+        return order, np.cumsum(np.bincount(group, minlength=len(GROUPS)))
 
     # --- textures
 
@@ -287,8 +324,9 @@ class GpuAvatar:
             defines |= field_defines(avatar.neural_field)
             generated["field_network"] = field_network(avatar.neural_field)
 
-        def head(detail: int, faded: int, fin: int, deltas: int) -> Pass:
+        def head(detail: int, faded: int, fin: int, deltas: int, depth_only: int = 0) -> Pass:
             own = {"DETAIL": detail, "FADED": faded, "DELTAS": deltas, "FIN": fin, "SOFT": int(soft and not detail)}
+            own["DEPTH_ONLY"] = depth_only
             program = self._program("head", {**defines, **_macros(skin_field), **own}, generated, textures)
             if fin:
                 return self._pass(program, [(self.fin_buffer, *FIN_LAYOUT)], None)
@@ -309,7 +347,7 @@ class GpuAvatar:
             if form == "baked" and "hair_q0" not in textures:
                 defines["FIELD"] = FIELD_FORMS["mesh"]
             hair = self._hair_passes(avatar, variant, {**defines, **_macros(hair_field)}, generated, textures)
-        passes = Passes(skin, detail, faded, fins, hair, {UNITS[name]: item for name, item in textures.items()})
+        passes = Passes(skin, detail, faded, head(1, 1, 0, 0, 1), fins, hair, {UNITS[name]: item for name, item in textures.items()})
         if avatar.neural_field is not None:
             low, high = avatar.neural_field.box_min, avatar.neural_field.box_max
             for entry in passes:
@@ -329,9 +367,14 @@ class GpuAvatar:
         assert shells is not None
         faces = _hair_faces(avatar, variant.form)
         groups = [faces.solid, faces.cut, *faces.outer]
-        ends = np.cumsum([0, *(3 * len(group) for group in groups)])
-        ranges = [(int(first), int(last - first)) for first, last in pairwise(ends)]
-        indices = self._kept(self.context.buffer(np.concatenate(groups).astype(np.int32).tobytes()))
+        ends = np.cumsum([len(group) for group in groups])
+        levels = [0, 0, *range(1, len(shells.levels))]
+        planes = [
+            face_planes(shells.base + shells.levels[level] * shells.extent, group)
+            for level, group in zip(levels, groups, strict=True)
+        ]
+        size = 4 * 3 * (int(ends[-1]) + int(ends[1]))
+        indices = self._kept(self.context.buffer(reserve=max(size, 12), dynamic=True))
 
         folds = variant.precision == "byte" and variant.form != "live"
         if folds:
@@ -351,7 +394,9 @@ class GpuAvatar:
                 indices,
             )
 
-        return HairPasses(shells, one(1, 0), one(1, 1), one(0, 0), ranges[0], ranges[1], ranges[2:])
+        return HairPasses(
+            shells, one(1, 0), one(1, 1), one(0, 0), indices, np.concatenate(groups), ends, np.concatenate(planes, axis=1)
+        )
 
     def _fold(self, avatar: Avatar, defines: dict[str, object], textures: dict[str, Any]) -> Any:
         """The texture array of hair_fold_fragment.glsl: all that a level shows, in one 8-bit texture a level."""
@@ -417,6 +462,12 @@ class GpuAvatar:
         vertex_array = self._kept(self.context.vertex_array(program, content, indices, index_element_size=4))
         uniforms = {name: program[name] for name in program if isinstance(program[name], moderngl.Uniform)}
         return Pass(vertex_array, uniforms)
+
+
+def _ranges(chosen: np.ndarray, ends: np.ndarray, skipped: int = 0) -> list[tuple[int, int]]:
+    """(first, count) of indices of each part in a buffer of the `chosen` faces, ascending, behind as many `skipped` ones."""
+    bounds = 3 * (skipped + np.concatenate([[0], np.searchsorted(chosen, ends)]))
+    return [(int(first), int(last - first)) for first, last in pairwise(bounds)]
 
 
 def _hair_faces(avatar: Avatar, form: Form) -> LevelFaces:

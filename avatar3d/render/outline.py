@@ -11,12 +11,11 @@ MAX_FINS = 8192  # a head has about a thousand; what is beyond stays hard
 
 @dataclass(frozen=True)
 class Outline:
-    """Edges of a mesh. faces: (F, 3). sides: (E, 2) faces on both sides of each edge, −1 past an open border.
+    """Edges of a mesh. sides: (E, 2) faces on both sides of each edge, −1 past an open border.
 
     corners: (E, 2, 3) vertices of the edge and the one opposite, in each of the two faces.
     """
 
-    faces: np.ndarray
     sides: np.ndarray
     corners: np.ndarray
 
@@ -34,22 +33,14 @@ class Outline:
         alone = np.setdiff1d(order, pairs)
         sides = np.concatenate([owner[pairs], np.stack([owner[alone], np.full(len(alone), -1)], axis=1)])
         corners = np.concatenate([turns[pairs], np.repeat(turns[alone][:, None], 2, axis=1)])
-        return cls(np.ascontiguousarray(faces, np.int64), sides, corners)
+        return cls(sides, corners)
 
-    def fins(self, dynamic: np.ndarray, static: np.ndarray, eye: np.ndarray) -> np.ndarray:
-        """(N, 39) f32 of the edges that an eye (3,) sees as outline: both ends' rows of `dynamic` and `static`, the place opposite.
+    def fins(self, dynamic: np.ndarray, static: np.ndarray, facing: np.ndarray) -> np.ndarray:
+        """(N, 39) f32 of the edges that an eye sees as outline: both ends' rows of `dynamic` and `static`, the place opposite.
 
-        dynamic: (V, 9), the place first. static: (V, 9).
+        dynamic: (V, 9), the place first. static: (V, 9). facing: (F,) bool, the faces that the eye sees from the front.
         """
-        places = np.ascontiguousarray(dynamic[:, :3].T)
-        a, b, c = (places.take(self.faces[:, corner], axis=1) for corner in range(3))
-        b -= a
-        c -= a
-        toward = np.asarray(eye, np.float32)[:, None] - a
-        facing = sum(
-            (b[(axis + 1) % 3] * c[(axis + 2) % 3] - b[(axis + 2) % 3] * c[(axis + 1) % 3]) * toward[axis] for axis in range(3)
-        )
-        seen = np.append(facing > 0, False)[self.sides]
+        seen = np.append(facing, False)[self.sides]
         edges = np.flatnonzero(seen[:, 0] != seen[:, 1])[:MAX_FINS]
         ends = self.corners[edges, np.where(seen[edges, 0], 0, 1)]
         first, second, opposite = ends.T

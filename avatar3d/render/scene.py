@@ -16,6 +16,7 @@ from avatar3d.avatar import PART_EYE, PART_LASH, PART_MOUTH, PART_TEETH, PART_TO
 from avatar3d.color import LUMA_BT709
 from avatar3d.head.rig import head_transform, pose_vertices
 from avatar3d.motion.code import MotionCode
+from avatar3d.render.facing import corner_planes
 
 MIN_IRRADIANCE, MAX_IRRADIANCE = 0.12, 3.0  # no point of a lit room is black, none is blown out
 MAX_DELTAS = 4  # texture deltas drawn at once; the strongest ones
@@ -78,23 +79,15 @@ class Adjacency:
 
 def smooth_normals(vertices: np.ndarray, faces: np.ndarray, weld: np.ndarray) -> np.ndarray:
     """`vertex_normals` of a mesh that is seen once: faces (F, 3), weld (V,) first vertex at the same place."""
-    return vertex_normals(vertices, Adjacency.of(faces, weld))
+    adjacency = Adjacency.of(faces, weld)
+    return vertex_normals(corner_planes(vertices, adjacency.corners), adjacency)
 
 
-def vertex_normals(vertices: np.ndarray, adjacency: Adjacency) -> np.ndarray:
-    """(V, 3) f32 area-weighted unit normals of (V, 3) vertices, shared by welded vertices; +Z where there is no area."""
-    places = np.ascontiguousarray(vertices.T, np.float32)
-    a, b, c = (places.take(corner, axis=1) for corner in adjacency.corners)
-    b -= a
-    c -= a
-    area = np.empty_like(a)
-    for axis in range(3):
-        following, last = (axis + 1) % 3, (axis + 2) % 3
-        np.multiply(b[following], c[last], out=area[axis])
-        area[axis] -= b[last] * c[following]
+def vertex_normals(planes: np.ndarray, adjacency: Adjacency) -> np.ndarray:
+    """(V, 3) f32 area-weighted unit normals, shared by welded vertices, from the planes of their faces; +Z without area."""
     normals = np.zeros((3, len(adjacency.starts) + 1), np.float32)  # the last sum, of no face, is of index −1
     if len(adjacency.starts):
-        np.add.reduceat(area.take(adjacency.meeting, axis=1), adjacency.starts, axis=1, out=normals[:, :-1])
+        np.add.reduceat(planes[:3].take(adjacency.meeting, axis=1), adjacency.starts, axis=1, out=normals[:, :-1])
     length = np.sqrt((normals * normals).sum(0))
     flat = length <= 1e-20
     normals /= np.where(flat, 1, length)
@@ -193,7 +186,7 @@ class PosedHair:
 class Scene:
     """An avatar at one motion code.
 
-    vertices, normals, shade: (V, 3) f32 in the world. deltas: [(index into avatar.texture_deltas, activation)], at most
+    vertices, normals, shade: (V, 3) f32 in the world. planes: (4, F) f32 of avatar.faces, see facing.face_planes. deltas: [(index into avatar.texture_deltas, activation)], at most
     MAX_DELTAS. light_direction: (3,) toward the dominant light.
     """
 
@@ -203,6 +196,7 @@ class Scene:
     vertices: np.ndarray
     normals: np.ndarray
     shade: np.ndarray
+    planes: np.ndarray
     light_direction: np.ndarray
     deltas: list[tuple[int, float]]
     hair: PosedHair | None
@@ -224,7 +218,8 @@ def build_scene(avatar: Avatar, motion: MotionCode, layout: Layout | None = None
     """Pose and light an avatar; pass the avatar's own `layout_of` where many frames are drawn."""
     layout = layout or layout_of(avatar)
     vertices = pose_vertices(avatar.vertices, avatar.expression, motion, avatar.head_weight, avatar.joints, layout.vertex_part)
-    normals = vertex_normals(vertices, layout.adjacency)
+    planes = corner_planes(vertices, layout.adjacency.corners)
+    normals = vertex_normals(planes, layout.adjacency)
     hair = None
     if avatar.hair is not None and layout.hair_normals is not None:
         rotation, translation = head_transform(motion, avatar.joints)
@@ -243,6 +238,7 @@ def build_scene(avatar: Avatar, motion: MotionCode, layout: Layout | None = None
         vertices=vertices,
         normals=normals,
         shade=shade_of(normals, avatar.light, avatar.shading_power),
+        planes=planes,
         light_direction=light_direction(avatar.light),
         deltas=active_deltas(avatar, motion.weights),
         hair=hair,

@@ -11,6 +11,7 @@ from avatar3d.avatar import Avatar
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
 from avatar3d.render.frame import Frame
+from avatar3d.render.facing import face_planes, heights
 from avatar3d.render.outline import Outline
 from avatar3d.render.realtime import RealtimeRenderer
 from tests.render.conftest import view
@@ -70,16 +71,17 @@ def test_the_outline_of_a_box_is_its_silhouette() -> None:
     outline = Outline.of(faces, np.arange(8))
     assert len(outline.sides) == 18
     rows = np.concatenate([corners, np.zeros((8, 6), np.float32)], axis=1)
-    fins = outline.fins(rows, rows, np.array([0.5, 0.5, 9.0]))
+    planes = face_planes(corners, faces)
+    fins = outline.fins(rows, rows, heights(planes, np.array([0.5, 0.5, 9.0])) > 0)
     assert len(fins) == 4
     ends = fins[:, [0, 1, 2]], fins[:, [18, 19, 20]]
     assert all((end[:, 2] == 1).all() for end in ends)
-    assert len(outline.fins(rows, rows, np.array([9.0, 9.0, 9.0]))) == 6
+    assert len(outline.fins(rows, rows, heights(planes, np.array([9.0, 9.0, 9.0])) > 0)) == 6
 
 
 def test_an_open_border_is_outline_too() -> None:
     outline = Outline.of(np.array([[0, 1, 2]]), np.arange(3))
     rows = np.zeros((3, 9), np.float32)
     rows[:, :3] = [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
-    assert len(outline.fins(rows, rows, np.array([0.2, 0.2, 1.0]))) == 3
-    assert len(outline.fins(rows, rows, np.array([0.2, 0.2, -1.0]))) == 0
+    assert len(outline.fins(rows, rows, np.array([True]))) == 3
+    assert len(outline.fins(rows, rows, np.array([False]))) == 0
