@@ -6,6 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+KEYS = (
+    "drag: look around · wheel: nearer, farther · 1-9: faces · arrows, Page Up/Down: move the head · R: back · "
+    "S: stereo · L: eye contact · M: mirror · O: figures · Esc: quit"
+)
+
 
 def _window_size(text: str) -> tuple[int, int]:
     try:
@@ -17,6 +22,7 @@ def _window_size(text: str) -> tuple[int, int]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `avatar3d view`; imports nothing heavy."""
+    parser.epilog = KEYS
     parser.add_argument("avatar", type=Path, nargs="+", help="one or more heads, side by side")
     parser.add_argument(
         "--motion",

@@ -27,10 +27,6 @@ MOVES: dict[str, tuple[float, float, float]] = {
     "left": (-1, 0, 0), "right": (1, 0, 0), "up": (0, 1, 0), "down": (0, -1, 0), "page up": (0, 0, -1), "page down": (0, 0, 1),
 }  # fmt: skip
 MOVE_M_S = 0.25
-HELP = (
-    "drag: look around · wheel: nearer, farther · 1-9: faces · arrows, Page Up/Down: move the head · R: back · "
-    "S: stereo · L: eye contact · M: mirror · O: figures · Esc: quit"
-)
 
 
 def face_weights(now: np.ndarray, held: Iterable[str], seconds: float) -> np.ndarray:

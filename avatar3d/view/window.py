@@ -209,10 +209,6 @@ class Window:
         self._glfw.swap_buffers(self._window)
         return picture
 
-    def title(self, text: str) -> None:
-        """Change the window's title."""
-        self._glfw.set_window_title(self._window, text)
-
     # --- ending
 
     def _release_target(self) -> None:
