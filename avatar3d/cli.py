@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from avatar3d import __version__
 from avatar3d.bench import command as bench_command
 from avatar3d.errors import Avatar3dError, InputError, WorkError
+from avatar3d.net import command as net_command
 from avatar3d.tracking import command as track_command
+from avatar3d.view import command as view_command
 from avatar3d.xr import command as xr_command
 
 if TYPE_CHECKING:
@@ -130,6 +132,14 @@ def build_parser() -> argparse.ArgumentParser:
     track = commands.add_parser("track", help="turn a video or a camera into motion codes")
     track_command.add_arguments(track)
 
+    stream = commands.add_parser("stream", help="send motion codes over the network")
+    net_command.add_arguments_stream(stream)
+    listen = commands.add_parser("listen", help="receive motion codes from the network")
+    net_command.add_arguments_listen(listen)
+
+    view = commands.add_parser("view", help="show the head live in a window")
+    view_command.add_arguments(view)
+
     xr = commands.add_parser("xr", help="show the head in a headset (OpenXR)")
     xr_command.add_arguments(xr)
 
@@ -144,7 +154,7 @@ def build_parser() -> argparse.ArgumentParser:
     models.add_argument("--from", dest="source", type=Path, metavar="PATH", help="the file, or a wheel or zip that holds it")
     models.add_argument("--print-path", action="store_true", help="print where the file lies")
 
-    for command in (enroll, render, export, evaluate, track, xr, bench, doctor, models):
+    for command in (enroll, render, export, evaluate, track, stream, listen, view, xr, bench, doctor, models):
         command.add_argument("--json", action="store_true", help="print one JSON object on stdout")
         command.add_argument("--quiet", action="store_true", help="no progress and no summary")
     return parser
@@ -410,6 +420,19 @@ def _track(arguments: argparse.Namespace) -> None:
     _report(arguments, *track_command.run(arguments))
 
 
+def _stream(arguments: argparse.Namespace) -> None:
+    _report(arguments, *net_command.run_stream(arguments))
+
+
+def _listen(arguments: argparse.Namespace) -> None:
+    _report(arguments, *net_command.run_listen(arguments))
+
+
+def _view(arguments: argparse.Namespace) -> None:
+    result = view_command.run(arguments)
+    _report(arguments, result, view_command.summary(result))
+
+
 def _xr(arguments: argparse.Namespace) -> None:
     result = xr_command.run(arguments)
     _report(arguments, result, xr_command.summary(result))
@@ -476,6 +499,9 @@ _COMMANDS = {
     "export": _export,
     "evaluate": _evaluate,
     "track": _track,
+    "stream": _stream,
+    "listen": _listen,
+    "view": _view,
     "xr": _xr,
     "bench": _bench,
     "doctor": _doctor,
