@@ -36,12 +36,10 @@ PICTURE_GREY = 0.5  # sRGB, behind the page's pictures
 SAME_COLOR = 0.5 / 255  # a blended layer that changes a pixel by less changes no 8-bit picture
 # (yaw in degrees, expression): the range one photo supports and a little beyond, then faces that move.
 DEFAULT_KEYS: tuple[tuple[float, dict[str, float]], ...] = (
-    (-40.0, {}),
-    (-20.0, {"mouthSmileLeft": 0.8, "mouthSmileRight": 0.8, "cheekSquintLeft": 0.5, "cheekSquintRight": 0.5}),
+    (-35.0, {"mouthSmileLeft": 0.8, "mouthSmileRight": 0.8, "cheekSquintLeft": 0.5, "cheekSquintRight": 0.5}),
     (0.0, {}),
-    (10.0, {"jawOpen": 0.6, "browInnerUp": 0.6}),
-    (20.0, {"eyeBlinkLeft": 1.0, "eyeBlinkRight": 1.0, "mouthPucker": 0.6}),
-    (40.0, {}),
+    (12.0, {"jawOpen": 0.6, "browInnerUp": 0.6}),
+    (35.0, {"eyeBlinkLeft": 1.0, "eyeBlinkRight": 1.0, "mouthPucker": 0.6}),
 )
 # What each wrong control gets wrong. The avatar must be RANK_MARGIN times better there, and no worse in colour.
 VIOLATED = {
