@@ -10,7 +10,7 @@ import numpy as np
 from avatar3d.color import srgb_to_linear
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.fit import FaceFit
-from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT
+from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT, LIPS_INNER
 from avatar3d.enroll.surface import Atlas
 from avatar3d.head.model import EYES, HeadModel
 
@@ -21,26 +21,29 @@ PUPIL_EDGE, LIMBUS_EDGE = 0.03, 0.045
 LIMBUS_WIDTH, LIMBUS_DARK = 0.10, 0.55
 PUPIL_COLOR = 0.004  # linear
 SCLERA = np.array([0.78, 0.745, 0.71])  # linear; no eye is pure white
-SCLERA_PHOTO_SHARE = 0.6
-SCLERA_LEAST = 0.25  # linear; what seems darker is a lash or a blurred iris
-SCLERA_GAIN = 1.2  # the photo's lies under the lid's shade, which is painted again
+SCLERA_PHOTO_SHARE = 0.9
+SCLERA_LEAST = 0.14  # linear; what seems darker is a lash or a blurred iris
+SCLERA_GAIN = 1.25  # the photo's lies under the lid's shade, which is painted again
 VESSEL = np.array([0.0, -0.16, -0.15])  # relative change in a corner full of vessels
 IRIS_GAIN = 1.05  # the photo's iris lies under lids and lashes; its albedo is a little brighter
 LID_SHADE, LOWER_SHADE = 0.50, 0.18  # under the upper and the lower lid
+# Teeth are told from lips and tongue by how little redder than blue they are.
+TOOTH_LEAST_BLUE = 0.5
+TEETH_SHARE, TEETH_PIXELS = 0.25, 30  # fewer are no teeth but a highlight on a lip
+TEETH_PERCENTILE, TEETH_WHITE, MAX_EXPOSURE = 80.0, 0.62, 1.25  # TEETH_WHITE: linear, what the painted ones show in plain light
 SEED = 3
 
 
 @dataclass(frozen=True)
 class EyeColors:
-    """iris: (RINGS, 3) linear colour from pupil to limbus. white: (3,) linear sclera."""
+    """iris: (RINGS, 3) linear colour from pupil to limbus. white: (3,) linear sclera.
+
+    exposure: how bright the photo shows what is white, against a well exposed one; the mouth's parts follow it.
+    """
 
     iris: np.ndarray
     white: np.ndarray
-
-    @property
-    def exposure(self) -> float:
-        """How bright the photo shows what is white, against a well exposed one: teeth and tongue follow it."""
-        return float((self.white / SCLERA).mean())
+    exposure: float
 
 
 def paint_eyes(linear: np.ndarray, eyes: EyeColors, fit: FaceFit, head: HeadModel, texels: Atlas) -> None:
@@ -131,4 +134,16 @@ def measure_eyes(picture: WorkPicture) -> EyeColors:
     if whites:
         seen = np.clip(np.mean(whites, axis=0) * SCLERA_GAIN, SCLERA_LEAST, SCLERA)
         white = SCLERA * (1 - SCLERA_PHOTO_SHARE) + SCLERA_PHOTO_SHARE * seen
-    return EyeColors(np.clip(profile * IRIS_GAIN, 0.004, 0.8), white)
+    exposure = max(float((white / SCLERA).mean()), _teeth_exposure(picture, image))
+    return EyeColors(np.clip(profile * IRIS_GAIN, 0.004, 0.8), white, exposure)
+
+
+def _teeth_exposure(picture: WorkPicture, image: np.ndarray) -> float:
+    """How bright the photo shows teeth, against TEETH_WHITE; 0 where the mouth shows none. image: linear."""
+    mouth = np.zeros(image.shape[:2], np.uint8)
+    cv2.fillPoly(mouth, [np.round((picture.landmarks_px[list(LIPS_INNER), :2] - 0.5) * 16).astype(np.int32)], 1, cv2.LINE_8, 4)
+    seen = image[cv2.erode(mouth, np.ones((3, 3), np.uint8)) > 0]
+    white = seen[seen[:, 2] > TOOTH_LEAST_BLUE * seen[:, 0]] if len(seen) else seen
+    if len(white) < TEETH_SHARE * mouth.sum() or len(white) < TEETH_PIXELS:
+        return 0.0
+    return min(float(np.percentile(white.mean(1), TEETH_PERCENTILE)) / TEETH_WHITE, MAX_EXPOSURE)

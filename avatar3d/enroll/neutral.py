@@ -23,7 +23,13 @@ SHAPE_RIDGE = 0.6  # mm of error a unit of a shape must save
 CORNER_WEIGHT = 0.6  # of the corners' height against the lips' gap
 SHAPE_BOX = (-0.25, 0.8)
 # The model's lids at rest are opened wider than people's; a photo with narrower eyes tells how far.
-REST_BLINK_MAX, REST_SQUINT_MAX = 0.16, 0.2
+REST_BLINK_MAX, REST_SQUINT_MAX = 0.20, 0.25
+# What a calm face is photographed with is mostly how it looks at rest: pressed lips, a frown, folded cheeks stay.
+CALM_STEMS = (
+    "mouthFrown", "mouthPress", "mouthDimple", "mouthStretch", "mouthRoll", "mouthShrug", "cheekSquint", "noseSneer"
+)  # fmt: skip
+LIVELY_STEMS, LIVELY_FULL = ("mouthSmile", "mouthUpperUp", "mouthLowerDown", "jawOpen"), 0.4  # from here on nothing is calm
+BROW_SHARE, BROW_MAX = 0.5, 0.25  # of the brows' weights: they are low or high on a face whatever the mouth does
 LIP_PRESS_M = 0.0004  # closed lips touch and press a little
 SEAL_REACH_M = 0.009  # over which a lip gives way when it is moved to meet the other
 MAX_SEAL_M = 0.010  # no mouth that the shapes left open stands wider
@@ -50,9 +56,16 @@ def neutral_head(head: HeadModel, vertices: np.ndarray, expression: np.ndarray) 
         sides = [ARKIT_INDEX[stem + side] for side in ("Left", "Right")]
         # One value for both sides: a rest pose is symmetric, a wink is not rest.
         rest[sides] = min(float(expression[sides].min()), most)
+    lively = max(float(expression[k]) for name, k in ARKIT_INDEX.items() if name.startswith(LIVELY_STEMS))
+    calm = float(np.clip(1 - lively / LIVELY_FULL, 0, 1))
+    for name, k in ARKIT_INDEX.items():
+        if name.startswith(CALM_STEMS):
+            rest[k] = calm * expression[k]
+        elif name.startswith("brow"):
+            rest[k] = min(BROW_SHARE * expression[k], BROW_MAX)
     names = [ARKIT_INDEX[name] for name in MOUTH_SHAPES]
     template = head.landmark_points(head.vertices) * MM
-    points = head.landmark_points(vertices) * MM
+    points = head.landmark_points(vertices + np.tensordot(rest.astype(np.float32), head.expression, 1)) * MM
     shapes = np.stack([head.landmark_points(head.expression[k]) for k in names]) * MM
     upper, lower, corners = list(INNER_LIP_UPPER), list(INNER_LIP_LOWER), list(MOUTH_CORNERS)
 

@@ -13,7 +13,7 @@ from avatar3d.head.model import LASHES, MOUTH_BAG, SKIN, TEETH, TONGUE, HeadMode
 TOOTH = np.array([0.80, 0.74, 0.62])  # ivory at the biting edge
 TOOTH_NECK = np.array([0.66, 0.57, 0.43])  # warmer and darker at the gum
 GUM = np.array([0.34, 0.095, 0.095])
-TONGUE_COLOR = np.array([0.47, 0.145, 0.145])
+TONGUE_COLOR = np.array([0.30, 0.085, 0.085])
 LASH = np.array([0.010, 0.0065, 0.005])
 MOUTH_FRONT = np.array([0.26, 0.055, 0.055])  # encoded as linear; the wet inside of the lips
 GUM_MIN_SPAN_M = 0.02  # a gum spans the arch, a tooth does not
@@ -21,7 +21,7 @@ GUM_MIN_SPAN_M = 0.02  # a gum spans the arch, a tooth does not
 DARK_FROM_M, DARK_TO_M = 0.018, 0.065
 DARKEST = 0.07
 INNER_LIP_RAMP = 0.6
-ARCH_LIT_M, ARCH_FADE_M, ARCH_DARKEST = 0.006, 0.022, 0.22
+ARCH_LIT_M, ARCH_FADE_M, ARCH_DARKEST = 0.005, 0.016, 0.18
 # The tongue is lit from its tip, wherever the mouth lets light in, and dark at its root.
 TONGUE_LIT_M, TONGUE_FADE_M, TONGUE_DARKEST = 0.008, 0.040, 0.05
 

@@ -19,6 +19,9 @@ LOW_ROUNDS = 300  # of averaging: about 11 mm, wider than a fold
 MASK_ROUNDS = 6
 # Of the band's log brightness this much stays, softly limited: pores, freckles, the cheek's own relief.
 KEPT_DARK, KEPT_BRIGHT = 0.05, 0.16
+# Of a fold the rest leaves with the expression: the line beside a nose is there at rest too, only shallower, and is a good part
+# of whom one sees.
+EXPRESSION_SHARE = 0.5
 MIN_SMILE = 0.08  # a calmer face has no folds of expression to speak of
 SMILE_GAIN = 1.4
 ACTIVATION_RIDGE = 1e-3
@@ -48,7 +51,7 @@ def folds(albedo: np.ndarray, low: np.ndarray, mask: np.ndarray) -> np.ndarray:
     brightness = band.mean(1, keepdims=True)
     limit = np.where(brightness < 0, KEPT_DARK, KEPT_BRIGHT)
     kept = limit * np.tanh(brightness / limit)
-    return (band - kept) * mask[:, None]
+    return EXPRESSION_SHARE * (band - kept) * mask[:, None]
 
 
 def fold_row(fit: FaceFit) -> np.ndarray | None:
