@@ -16,7 +16,7 @@ from avatar3d.enroll.segment import Segmentation
 from avatar3d.head.model import SKIN, HeadModel
 from avatar3d.render.scene import smooth_normals
 
-MESH_ROWS, MESH_COLUMNS = 56, 96  # 7 mm a cell: the outline's polygon stays within 0.1 mm of round
+MESH_ROWS, MESH_COLUMNS = 36, 64  # 10 mm a cell: the outline's polygon stays within 0.15 mm of round
 # Depth of the strand layers over the thickness, and its bounds: in the upper one the levels lie a pixel apart at arm's length,
 # so that at the outline they melt into one soft edge.
 SHELL_SHARE, MIN_SHELL_M, MAX_SHELL_M = 0.35, 0.0012, 0.0032
@@ -91,9 +91,9 @@ class _Mesh:
         weld[:, -1] = index[:, 0]
         weld[0] = 0
         a, b, c, d = index[:-1, :-1], index[1:, :-1], index[1:, 1:], index[:-1, 1:]
-        lower = np.stack([a, b, c], -1)
-        upper = np.stack([a, c, d], -1)[1:]  # at the pole it would have no area
-        faces = np.concatenate([lower.reshape(-1, 3), upper.reshape(-1, 3)])
+        # Both triangles of a cell follow each other, so that a driver's vertex cache holds their corners.
+        pairs = np.stack([np.stack([a, b, c], -1), np.stack([a, c, d], -1)], axis=2)
+        faces = np.concatenate([pairs[0, :, 0], pairs[1:].reshape(-1, 3)])  # at the pole the second has no area
         return cls(base.reshape(-1, 3), (rays * layer[..., None]).reshape(-1, 3), np.stack([u, v], -1).reshape(-1, 2),
                    weld.ravel(), faces)  # fmt: skip
 
