@@ -14,7 +14,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from avatar3d.camera import Camera
-from avatar3d.enroll.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER, MOUTH_CORNERS, motion_weights, neutral_head
+from avatar3d.enroll.neutral import (
+    INNER_LIP_LOWER,
+    INNER_LIP_UPPER,
+    MOUTH_CORNERS,
+    ROLL_MAX,
+    lower_teeth_edge,
+    motion_weights,
+    neutral_head,
+)  # fmt: skip
 from avatar3d.enroll.offsets import offset_field
 from avatar3d.enroll.solver import descend
 from avatar3d.errors import InputError
@@ -129,6 +137,7 @@ def fit_face(
     projected, _ = camera.project(head.landmark_points(vertices + head.expression_offsets(expression)))
     residual = np.linalg.norm(projected - points[: len(projected), :2], axis=1)
     weights = motion_weights(head, vertices, neutral_vertices, expression, rest)
+    neutral_vertices = lower_teeth_edge(head, neutral_vertices, weights)
     gaze = _gaze(head, neutral_vertices, points, camera) - gaze_angles(MotionCode(weights=weights))
     iod = landmarks.iod_px
     return FaceFit(
@@ -161,6 +170,8 @@ def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
     controls = np.concatenate([head.control_identity, head.control_expression]) * MM
     spread = _landmark_spread(head)
     count = len(controls)
+    upper = np.ones(len(head.control_expression))
+    upper[[k for name, k in ARKIT_INDEX.items() if name.startswith("mouthRoll")]] = ROLL_MAX
     shapes = (spread @ np.moveaxis(controls, 0, 1).reshape(controls.shape[1], -1)).reshape(-1, count, 3)
     weight = np.sqrt(np.clip(np.asarray(head.landmark_confidence, np.float64), 0.1, 1.0))
     weight[list(OUTLINE)] *= OUTLINE_WEIGHT
@@ -171,8 +182,8 @@ def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
         shapes=np.ascontiguousarray(np.moveaxis(shapes, 1, 0), dtype=np.float64),
         identity_count=len(head.control_identity),
         lower=np.r_[head.identity_lower, np.zeros(expressions)].astype(np.float64),
-        upper=np.r_[head.identity_upper, np.ones(expressions)].astype(np.float64),
-        mean=np.r_[head.identity_mean, blendshapes].astype(np.float64),
+        upper=np.r_[head.identity_upper, upper].astype(np.float64),
+        mean=np.r_[head.identity_mean, np.minimum(blendshapes, upper)].astype(np.float64),
         precision=np.r_[1 / head.identity_sigma**2, np.full(expressions, 1 / EXPRESSION_SIGMA**2)].astype(np.float64),
         weight=weight,
         depth_weight=DEPTH_WEIGHT * weight,

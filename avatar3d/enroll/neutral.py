@@ -40,6 +40,10 @@ HALF_STATIONS, HALF_NEIGHBOURS = 15, 14  # a lip has some ten vertices in a cros
 FRONT_TEETH_M = 0.006  # central incisors
 UPPER_EDGE_BELOW_M = 0.0030  # people at rest: the edge shows 2 to 4 mm below a relaxed upper lip
 JAW_STILL_M = 0.001  # what an opening jaw moves less than this belongs to the skull
+# In a smile the upper teeth's edges follow the lower lip; people show 3 to 5 mm more of them than the model's own lip uncovers.
+SMILE_FROM, SMILE_RAMP, SMILE_GAP_M, MAX_LOWERING_M = 0.2, 0.15, 0.0008, 0.0028
+# Landmarks cannot tell a rolled lip from a thin one. Rolled, the lip's colour would land on the skin below it.
+ROLL_MAX = 0.1
 PHOTO_RIDGE_MM = 2.0  # error that a unit of a weight's change from the fit must save on every skin vertex
 
 
@@ -101,6 +105,20 @@ def place_teeth(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
     placed = vertices.copy()
     placed[teeth | (head.vertex_part == TONGUE)] += (0.0, down, forward)
     return placed
+
+
+def lower_teeth_edge(head: HeadModel, vertices: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Neutral vertices (V,3) with the upper row let down so far that it reaches the lower lip in a smile of `weights` (52,)."""
+    smile = float(weights[[ARKIT_INDEX["mouthSmileLeft"], ARKIT_INDEX["mouthSmileRight"]]].mean())
+    share = float(np.clip((smile - SMILE_FROM) / SMILE_RAMP, 0, 1))
+    still = head.expression[ARKIT_INDEX["jawOpen"]][:, 1] > -JAW_STILL_M
+    row = (head.vertex_part == TEETH) & still
+    front = row & (np.abs(head.vertices[:, 0]) < FRONT_TEETH_M)
+    posed = vertices + head.expression_offsets(weights)
+    lip = head.landmark_points(posed)[14, 1] + SMILE_GAP_M
+    lowered = vertices.copy()
+    lowered[row, 1] -= share * float(np.clip(posed[front, 1].min() - lip, 0, MAX_LOWERING_M))
+    return lowered
 
 
 def seal_lips(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
@@ -187,5 +205,7 @@ def motion_weights(
     weights = np.clip(expression - rest, 0, 1)
     ridge = np.full(len(basis), PHOTO_RIDGE_MM**2)
     gram = basis @ basis.T + np.diag(ridge)
-    descend(gram, basis @ wish + ridge * weights, weights, np.zeros(len(basis)), np.ones(len(basis)), 200)
+    upper = np.ones(len(basis))
+    upper[[k for name, k in ARKIT_INDEX.items() if name.startswith("mouthRoll")]] = ROLL_MAX
+    descend(gram, basis @ wish + ridge * weights, weights, np.zeros(len(basis)), upper, 200)
     return weights
