@@ -15,6 +15,7 @@ from avatar3d.net.link import LinkName
 TOPIC = "avatar3d/head/"
 MEETING = "tcp/127.0.0.1:7447"  # whoever comes first listens there, the others find each other through it
 QUEUED = 256
+QUEUED_BATCHES = 16  # zenoh's own 2 drop packets of a room of 20 heads whenever a machine is busy for a moment
 
 
 def open_session(endpoint: str | None) -> Any:
@@ -36,6 +37,7 @@ def open_session(endpoint: str | None) -> Any:
             "connect/timeout_ms": 2000,
             "connect/exit_on_failure": True,
             "scouting/multicast/enabled": False,
+            "transport/link/tx/queue/size/data": QUEUED_BATCHES,
         }.items():
             config.insert_json5(key, json.dumps(value))
         return zenoh.open(config)
