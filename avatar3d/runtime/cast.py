@@ -14,6 +14,7 @@ from avatar3d.motion.mirror import mirrored
 from avatar3d.runtime.gaze import Gaze, follow, wanted_angles, with_gaze
 from avatar3d.runtime.pipeline import Pipeline, Source
 from avatar3d.runtime.replay import open_live
+from avatar3d.runtime.trace import Trace
 
 
 @dataclass
@@ -79,11 +80,13 @@ def open_cast(
     eye_contact: bool = False,
     mirror: bool = False,
     opener: Callable[[str], Source] = open_live,
+    trace: Trace | None = None,
 ) -> Cast:
     """A cast of avatars, the first of them moved by the first source that `motions` names, and so on; the rest, and those whose
     source is "idle", idle, each in its own time.
 
-    opener: opens a source. Raises InputError for more sources than avatars, and what the sources raise.
+    opener: opens a source. trace: takes spans of their threads.
+    Raises InputError for more sources than avatars, and what the sources raise.
     """
     if len(motions) > len(avatars):
         raise InputError(f"{len(motions)} motion sources were given for {len(avatars)} avatars; give at most one each")
@@ -92,7 +95,7 @@ def open_cast(
         for index, avatar in enumerate(avatars):
             spec = motions[index] if index < len(motions) else "idle"
             source = None if spec == "idle" else opener(spec)
-            roles.append(Role(avatar, Pipeline(source, silent_s, seed=index), eye_contact, mirror))
+            roles.append(Role(avatar, Pipeline(source, silent_s, index, trace=trace, name=str(index)), eye_contact, mirror))
     except BaseException:
         Cast(roles).close()
         raise

@@ -17,6 +17,7 @@ from avatar3d.motion.filter import FilterState, smooth
 from avatar3d.motion.predict import PredictState, observe, predict
 from avatar3d.runtime.idle import NOTICE_AFTER_S, SILENT_S, Passage, pass_over
 from avatar3d.runtime.mailbox import Mailbox
+from avatar3d.runtime.trace import Trace
 
 READ_TIMEOUT_S = 0.1  # how soon the threads see that the pipeline is closed
 JOIN_TIMEOUT_S = 2.0
@@ -45,6 +46,7 @@ class Pipeline:
     """Owns the two threads and the source. An exception of a thread is raised by the next `at`.
 
     silent_s: after which a source that says nothing is left for idle motion. seed: of that motion. clock_ns: for tests.
+    trace: takes a span of each code from its capture until it was handed over, and of its filtering; name: of the head in it.
     """
 
     def __init__(
@@ -53,7 +55,10 @@ class Pipeline:
         silent_s: float = SILENT_S,
         seed: int = 0,
         clock_ns: Callable[[], int] = time.monotonic_ns,
+        trace: Trace | None = None,
+        name: str = "",
     ) -> None:
+        self._trace, self._name = trace, name
         self._source, self._silent_s, self._seed, self._clock_ns = source, silent_s, seed, clock_ns
         self._passage: Passage | None = None
         self._codes: Mailbox[MotionCode] = Mailbox()
@@ -130,6 +135,9 @@ class Pipeline:
             code = self._source.read(READ_TIMEOUT_S)
             if code is not None:
                 self._codes.put(code)
+                if self._trace is not None:
+                    now = time.monotonic_ns()
+                    self._trace.add(f"capture {self._name}".strip(), "capture", code.time_ns, now, sequence=code.sequence)
 
     def _follow(self) -> None:
         filtered: FilterState | None = None
@@ -137,5 +145,12 @@ class Pipeline:
             code = self._codes.take(READ_TIMEOUT_S)
             if code is None:
                 continue
+            started_ns = time.monotonic_ns()
             filtered = smooth(filtered, code)
             self._state = observe(self._state, filtered.smooth)
+            if self._trace is not None:
+                now = time.monotonic_ns()
+                self._trace.add(
+                    f"motion {self._name}".strip(), "filter", started_ns, now,
+                    sequence=code.sequence, age_ms=(now - code.time_ns) / 1e6,
+                )  # fmt: skip

@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--governor", type=Path, metavar="YAML", help="settings instead of configs/governor.yaml")
     parser.add_argument("--rest", action="store_true", help="rest at the lowest quality for some seconds in every minute")
     parser.add_argument("--reconnect", type=float, default=20.0, metavar="SECONDS", help="wait for a runtime that ended")
+    parser.add_argument("--trace", type=Path, metavar="OUT.json", help="write what each thread did when, as a Chrome trace")
     parser.add_argument("--keep-views", type=Path, metavar="FOLDER", help="with --frames: keep both eyes' last pictures")
 
 
@@ -43,12 +44,14 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     from dataclasses import replace
 
     from avatar3d.errors import InputError
+    from avatar3d.files import check_writable
     from avatar3d.glb import read_glb
     from avatar3d.runtime.cast import open_cast
     from avatar3d.runtime.consent import consented
     from avatar3d.runtime.governor import read_config
     from avatar3d.runtime.pipeline import Source
     from avatar3d.runtime.replay import open_live
+    from avatar3d.runtime.trace import Trace
     from avatar3d.xr import openxr
     from avatar3d.xr.session import SessionOptions
     from avatar3d.xr.show import Show, ShowOptions
@@ -56,6 +59,10 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
     if arguments.keep_views is not None and arguments.frames is None:
         raise InputError("--keep-views keeps the last frame of --frames N; give both")
+    trace: Trace | None = None
+    if arguments.trace is not None:
+        check_writable(arguments.trace)
+        trace = Trace()
     config = read_config(arguments.governor)
     if arguments.rest:
         config = replace(config, rest=True)
@@ -77,6 +84,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         reconnect_s=arguments.reconnect,
         keep_views=arguments.keep_views,
         overlay=arguments.overlay,
+        trace=trace,
     )
     avatars = [read_glb(path) for path in arguments.avatar]
     openxr.load()
@@ -84,11 +92,13 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     def opener(spec: str) -> Source:
         return wearer if wearer is not None and spec == "headset" else open_live(spec)
 
-    cast = open_cast(avatars, motions, config.silent_s, arguments.look_at_viewer, arguments.mirror, opener)
+    cast = open_cast(avatars, motions, config.silent_s, arguments.look_at_viewer, arguments.mirror, opener, trace)
     try:
         return Show(cast, config, options, wearer).run()
     finally:
         cast.close()
+        if trace is not None:
+            trace.write(arguments.trace)
 
 
 def summary(result: dict[str, Any]) -> list[str]:

@@ -22,6 +22,7 @@ from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, avatar_ipd
 from avatar3d.runtime.sensors import resident_mb
 from avatar3d.runtime.stage import Stage
 from avatar3d.runtime.tally import Tally, thinned
+from avatar3d.runtime.trace import Trace
 from avatar3d.runtime.views import eye_distance_m
 from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.openxr import RuntimeGone
@@ -39,7 +40,7 @@ class ShowOptions:
 
     frames: to show, None until the session ends. distance_m, height_m: of the head's eyes from the viewer's. rung: keep to
     this rung, None for the governor. reconnect_s: how long to wait for a runtime that ended. keep_views: folder for the last
-    pictures of both eyes and their cameras. overlay: show figures on a panel.
+    pictures of both eyes and their cameras. overlay: show figures on a panel. trace: takes spans of each frame.
     """
 
     session: SessionOptions = field(default_factory=SessionOptions)
@@ -50,6 +51,7 @@ class ShowOptions:
     reconnect_s: float = 20.0
     keep_views: Path | None = None
     overlay: bool = False
+    trace: Trace | None = None
 
     def __post_init__(self) -> None:
         check_distance(self.distance_m)
@@ -247,6 +249,16 @@ class Show:
         session.end_frame(timing, cameras)
         self._ladder.count()
         draw_ms = (done - acquired + prepared - started) * 1e3
+        if self._options.trace is not None:
+            ended_ns = time.monotonic_ns()
+            offset_ns = ended_ns - round(time.perf_counter() * 1e9)
+            steps = {"prepare": (started, prepared), "wait": (prepared, acquired), "draw": (acquired, done)}
+            figures = {"display_ms": (timing.display_ns - ended_ns) / 1e6, "head_ms": (timing.display_ns - located_ns) / 1e6}
+            if captured_ns is not None:
+                figures["expression_ms"] = (timing.display_ns - captured_ns) / 1e6
+            for name, (start, end) in steps.items():
+                start_ns, end_ns = (round(at * 1e9) + offset_ns for at in (start, end))
+                self._options.trace.add("render", name, start_ns, end_ns, **figures)
         tally.drawn(
             time.monotonic(),
             draw_ms,
