@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +20,7 @@ from avatar3d.runtime.governor import read_config
 from avatar3d.runtime.pipeline import Pipeline
 from avatar3d.runtime.placement import Placement
 from avatar3d.runtime.stage import Stage
+from avatar3d.runtime.trace import Trace
 from avatar3d.runtime.views import EyeView
 from avatar3d.xr import show as show_module
 from avatar3d.xr.graphics import Graphics
@@ -30,6 +32,7 @@ from tests.make_avatar import synthetic_avatar
 PERIOD_NS = 1_000_000_000  # a second a frame: whatever this machine does, drawing fits
 ANGLES = (-0.7, 0.7, 0.7, -0.7)
 DRAW = Stage.draw
+STEPS = ("prepare", "wait", "draw")
 
 
 class PlayedSession:
@@ -319,3 +322,13 @@ def test_a_hand_carries_the_head_and_lets_it_stand(play, context):
     # The head went to the right and up: the viewer stands to its left, and lower.
     np.testing.assert_allclose(centres[3] - centres[6], [0.6, 0.2, 0.0], atol=1e-6)
     np.testing.assert_allclose(centres[9], centres[6], atol=1e-9)
+
+
+def test_a_trace_holds_the_steps_of_each_frame_with_their_latencies(play, context):
+    trace = Trace()
+    play([PlayedSession(context)], frames=5, trace=trace)
+    events = [event for event in trace.to_json()["traceEvents"] if event["ph"] == "X" and event["name"] in STEPS]
+    assert [event["name"] for event in events] == list(STEPS) * 5
+    for before, after in pairwise(events):
+        assert after["ts"] >= before["ts"] + before["dur"] - 1
+    assert all("head_ms" in event["args"] for event in events)
