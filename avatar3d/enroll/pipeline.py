@@ -22,7 +22,7 @@ from avatar3d.enroll.crop import WorkPicture, between, crop
 from avatar3d.enroll.fit import FaceFit, fit_face
 from avatar3d.enroll.hair import HairResult, build_hair
 from avatar3d.enroll.light import SHADING_POWER
-from avatar3d.enroll.refine_hair import refine_hair
+from avatar3d.enroll.refine_hair import refine_hair, settle_hair
 from avatar3d.enroll.segment import WORK_IOD_PX, segment
 from avatar3d.enroll.settle import settle_texture
 from avatar3d.enroll.skin import SkinResult, build_skin, view_skin
@@ -220,6 +220,7 @@ def _train(
     )
     avatar = replace(avatar, neural_field=params)
     avatar = replace(avatar, base_color=settle_texture(avatar, evidence.motion, evidence.camera))
+    avatar = settle_hair(avatar, evidence)
     progress(0.93, "baking the field")
     return replace(avatar, baked=bake(avatar)), report
 

@@ -16,9 +16,9 @@ from avatar3d.avatar import Avatar, HairShells
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.enroll.hair_grid import Harmonic, enlarge
 from avatar3d.generator.protocol import PhotoEvidence
-from avatar3d.render.frame import SURFACE_HAIR
+from avatar3d.render.frame import SURFACE_HAIR, RenderOptions
 from avatar3d.render.raster import draw_ranks
-from avatar3d.render.reference import Fragments, fragments
+from avatar3d.render.reference import Fragments, ReferenceRenderer, fragments
 from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, build_scene
 
 OPACITY_ROUNDS, COLOR_ROUNDS = 8, 16  # more change the photo's pixels by under one grey level
@@ -44,7 +44,23 @@ def refine_hair(avatar: Avatar, evidence: PhotoEvidence) -> Avatar:
         return avatar
     shells = _refined_opacity(avatar, evidence)
     avatar = replace(avatar, hair=shells)
-    return replace(avatar, hair=replace(shells, color=_refined_color(avatar, evidence)))
+    return replace(avatar, hair=replace(shells, color=_refined_color(avatar, evidence, srgb_to_linear(evidence.rgb))))
+
+
+def settle_hair(avatar: Avatar, evidence: PhotoEvidence) -> Avatar:
+    """The avatar whose hair colours give up what its field adds at the photo's own view, as enroll.settle does for the skin.
+
+    What the field adds, in colour and in opacity, is the difference of two drawings; without a field nothing changes.
+    """
+    if avatar.hair is None or evidence.hair_alpha is None or avatar.neural_field is None:
+        return avatar
+    renderer = ReferenceRenderer()
+    live, mesh = (
+        renderer.render(avatar, evidence.motion, [evidence.camera], RenderOptions(form=form))[0].rgba[..., :3]
+        for form in ("live", "mesh")
+    )
+    wanted = np.clip(srgb_to_linear(evidence.rgb) - (live - mesh), 0, 1)
+    return replace(avatar, hair=replace(avatar.hair, color=_refined_color(avatar, evidence, wanted)))
 
 
 @dataclass(frozen=True)
@@ -149,8 +165,11 @@ def _refined_opacity(avatar: Avatar, evidence: PhotoEvidence) -> HairShells:
     return replace(hair, opacity=opacity)
 
 
-def _refined_color(avatar: Avatar, evidence: PhotoEvidence) -> np.ndarray:
-    """(H, W, 3) u8 colour texture: conjugate gradients on the change, smooth over neighbours and small where nothing asks for it."""
+def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) -> np.ndarray:
+    """(H, W, 3) u8 colour texture that shows the (h, w, 3) linear picture.
+
+    Conjugate gradients on the change, smooth over neighbours and small where nothing asks for it.
+    """
     hair = avatar.hair
     assert hair is not None
     seen = _visible(avatar, evidence)
@@ -175,7 +194,7 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence) -> np.ndarray:
     if not len(kept):
         return hair.color
     pixels, row = np.unique(seen.pixel[kept], return_inverse=True)
-    photo = srgb_to_linear(evidence.rgb).reshape(-1, 3)[pixels]
+    photo = linear.reshape(-1, 3)[pixels]
     # Light differs between channels by far less than it varies over the head: one matrix in luma, its tint in the target.
     shade = seen.shade[kept]
     grey = shade.mean(1)

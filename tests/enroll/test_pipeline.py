@@ -75,13 +75,15 @@ def test_the_photo_comes_back_at_its_own_camera(astronaut):
     assert report["silhouette_iou"] > 0.93
 
 
-def test_the_field_improves_what_was_held_out(astronaut):
+def test_the_field_improves_the_rim_the_outline_and_other_views(astronaut):
     training = astronaut[1]["training"]
-    assert training["rim_opacity_rmse_on"] < training["rim_opacity_rmse_off"]
-    assert training["heldout_psnr_db_on"] > training["heldout_psnr_db_off"] - 0.1
-    assert training["teacher_rmse_255_on"] < training["teacher_rmse_255_off"]
+    assert training["rim_opacity_rmse_on"] < 0.95 * training["rim_opacity_rmse_off"]
+    assert training["silhouette_px_on"] < training["silhouette_px_off"]
+    assert training["teacher_rmse_255_on"] < 0.8 * training["teacher_rmse_255_off"]
     # The field cannot repaint a person: its mean over views is small beside its bound of 64/255.
-    assert training["skin_mean_255"] < 6
+    assert training["skin_mean_255"] < 2
+    # The photo's colours were solved into the textures before; the view term must not spoil them.
+    assert training["heldout_psnr_db_on"] > training["heldout_psnr_db_off"] - 1.0
 
 
 @pytest.mark.parametrize("pitch", [-30, 0, 30])

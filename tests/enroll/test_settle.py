@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from avatar3d.camera import Camera
+from avatar3d.enroll.refine_hair import refine_hair, settle_hair
 from avatar3d.enroll.settle import settle_texture
 from avatar3d.errors import InputError
 from avatar3d.field import FieldConfig, new_field
 from avatar3d.field.definition import box_of
+from avatar3d.generator.protocol import PhotoEvidence
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.frame import RenderOptions
+from avatar3d.render.frame import SURFACE_HAIR, RenderOptions
 from avatar3d.render.reference import ReferenceRenderer
 from tests.make_avatar import synthetic_avatar
 
@@ -58,3 +60,21 @@ def test_unseen_skin_keeps_its_texture(avatar) -> None:
 def test_without_a_field_it_says_so(avatar) -> None:
     with pytest.raises(InputError, match="no neural field"):
         settle_texture(dataclasses.replace(avatar, neural_field=None), MOTION, CAMERA)
+
+
+def test_settled_hair_shows_the_photo_with_the_field_on() -> None:
+    plain = synthetic_avatar(field=False, baked=False)
+    (frame,) = ReferenceRenderer().render(plain, MOTION, [CAMERA], RenderOptions(form="mesh"))
+    photo = frame.to_srgb8((0, 0, 0))
+    hair = (frame.surface == SURFACE_HAIR) & (frame.rgba[..., 3] > 0.99)
+    matte = frame.rgba[..., 3].astype(np.float32)
+    evidence = PhotoEvidence(photo, CAMERA, MOTION, matte, hair.astype(np.float32))
+    low, high = box_of(plain)
+    config = FieldConfig(levels=2, coarsest=4, finest=8, table_scale=0.5, output_scale=0.15)
+    lit = dataclasses.replace(refine_hair(plain, evidence), neural_field=new_field(0, config, low, high))
+
+    def error(avatar) -> float:
+        return float(np.sqrt(np.mean((_picture(avatar, "live") - photo)[hair] ** 2)))
+
+    assert error(lit) > 2 and error(settle_hair(lit, evidence)) < 0.7 * error(lit)
+    assert settle_hair(plain, evidence) is plain
