@@ -26,7 +26,8 @@ SCLERA_LEAST = 0.14  # linear; what seems darker is a lash or a blurred iris
 SCLERA_GAIN = 1.25  # the photo's lies under the lid's shade, which is painted again
 VESSEL = np.array([0.0, -0.16, -0.15])  # relative change in a corner full of vessels
 IRIS_GAIN = 1.05  # the photo's iris lies under lids and lashes; its albedo is a little brighter
-LID_SHADE, LOWER_SHADE = 0.50, 0.18  # under the upper and the lower lid
+LID_SHADE, LOWER_SHADE = 0.60, 0.18  # under the upper and the lower lid
+CORNER_SHADE = 0.45  # where both lids meet
 # Teeth are told from lips and tongue by how little redder than blue they are.
 TOOTH_LEAST_BLUE = 0.5
 TEETH_SHARE, TEETH_PIXELS = 0.25, 30  # fewer are no teeth but a highlight on a lip
@@ -86,7 +87,7 @@ def eye_color(
     wander = _ring_noise(rng, azimuth * 1.0 + 0.25 * np.sin(7 * polar), 120)
     vessels = np.clip(wander - 0.7, 0, 1.5) * 0.6 + 0.35
     sclera = white * (1 + VESSEL * (toward_corner * sideways * vessels)[:, None] * 1.6)
-    sclera = sclera * (1 - 0.22 * toward_corner * sideways)[:, None]
+    sclera = sclera * (1 - CORNER_SHADE * toward_corner * sideways)[:, None]
     edge = 1 / (1 + np.exp(-(radius - 1) / LIMBUS_EDGE))[:, None]
     color = iris * (1 - edge) + sclera * edge
     # Lids shade the ball; lashes too. A resting lid covers it from about 0.35 rad up.

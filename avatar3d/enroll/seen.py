@@ -37,6 +37,9 @@ MATTE_FROM, MATTE_FULL = 0.6, 0.9
 HAIR_SHADOW_M = 0.010  # beside hair, skin lies in its shadow or is strands that the mask missed
 GATE_HAIR_SHADOW = 1.2  # robust standard deviations darker than the face
 HAIR_GAIN = 2.5
+LIP_RIM_M, LIP_REACH_M = 0.0012, 0.012  # the vermilion's soft rim; nothing further off is taken for a lip
+LACK_SHARE = 0.7  # the rim of a resting lip is softer than the region's
+LIP_NODES, LIP_PERCENTILE, LIP_CONTRAST = 30, 65.0, 0.08  # contrast: log of red over green
 LIP_MARGIN_M, EYE_MARGIN_M = 0.0004, 0.0001
 # Colour gate, in robust standard deviations of the face's own colour: lightness is let vary more (shadow under the chin).
 GATE_LIGHTNESS, GATE = 2.2, 2.3
@@ -50,7 +53,9 @@ class PhotoNodes:
 
     posed: (V, 3) base vertices in the photo's expression; vertex_normals (V, 3). positions, normals: (N, 3). pixels: (N, 2).
     linear: (N, 3) linear colour, low-passed to the nodes' spacing. weight: (N,) in [0, 1], how far the photo is the skin here.
-    core: (N,) bool, plain facial skin. brows, eyes, lips: (N,) in [0, 1], nearness.
+    core: (N,) bool, plain facial skin. brows, eyes, lips: (N,) in [0, 1], nearness. lip_seen: (N,) in [0, 1], where the photo
+    shows a lip, whatever the model has there;
+    lip_region: the model's lips; lip_lack: the model's lips where the photo shows skin.
     unfolding: (N,) in [0, 1], lid skin that the photo shows folded. mm_px: pixels per millimetre.
     """
 
@@ -65,6 +70,9 @@ class PhotoNodes:
     brows: np.ndarray
     eyes: np.ndarray
     lips: np.ndarray
+    lip_seen: np.ndarray
+    lip_region: np.ndarray
+    lip_lack: np.ndarray
     unfolding: np.ndarray
     mm_px: float
 
@@ -122,17 +130,21 @@ def look_at_photo(
     brows = _near(graph.rest, landmarks[list(BROWS)], 0.006)
     eyes = _near(graph.rest, landmarks[list(EYE_RIGHT + EYE_LEFT)], 0.005)
     lips = _near(graph.rest, landmarks[list(LIPS_OUTER + LIPS_INNER)], 0.003)
+    lip_seen = sample(_filled(picture.landmarks_px[list(LIPS_OUTER), :2], picture.rgb.shape[:2], LIP_RIM_M * 1000 * mm_px), pixels)
+    lip_seen *= _near(graph.rest, landmarks[list(LIPS_OUTER + LIPS_INNER)], LIP_REACH_M)
     above_chin = graph.rest[:, 1] > landmarks[CHIN, 1]
     plain = (brows == 0) & (eyes == 0) & (lips == 0) & (regions["face"] > 0.5) & (regions["ears"] < 0.1)
     core = plain & above_chin & (weight > 0.6)
+    lip_seen *= _lip_redness(colour, core, (regions["lips"] > 0.8) & (lip_seen > 0.9) & (weight > 0.5))
+    lip_lack = LACK_SHARE * np.clip(2.5 * regions["lips"] - 0.75, 0, 1) * np.clip(1.5 - 2 * lip_seen, 0, 1)
     outer = (graph.rest[:, 1] < landmarks[CHIN, 1] + 0.006) | (regions["ears"] > 0.1) | (hair > 0.02) | (regions["face"] < 0.3)
     # Rim light on a flank turned away is no colour of the skin.
     outer |= (facing < GATE_FACING) & (np.abs(graph.rest[:, 0]) > FLANK_M)
     weight = _gated(weight, colour, core, outer | beside_hair, beside_hair, graph)
     return PhotoNodes(
         posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour,
-        weight=weight, core=core, brows=brows, eyes=eyes, lips=lips, unfolding=unfolding,
-        mm_px=mm_px,
+        weight=weight, core=core, brows=brows, eyes=eyes, lips=lips, lip_seen=lip_seen,
+        lip_region=regions["lips"], lip_lack=lip_lack, unfolding=unfolding, mm_px=mm_px,
     )  # fmt: skip
 
 
@@ -197,6 +209,23 @@ def _openings(landmarks: np.ndarray, shape: tuple[int, int], mm_px: float) -> np
         cv2.fillPoly(one, [np.round((landmarks[list(corners)] - 0.5) * 16).astype(np.int32)], 1, cv2.LINE_8, 4)
         out = np.maximum(out, _dilated(one, margin * 1000 * mm_px) if margin * 1000 * mm_px >= 1 else one)
     return cv2.GaussianBlur(out, (0, 0), max(0.5, 0.3 * mm_px))
+
+
+def _filled(outline: np.ndarray, shape: tuple[int, int], margin_px: float) -> np.ndarray:
+    """(H, W) f32, 1 inside the hull of an outline (K, 2) and up to a margin around it."""
+    out = np.zeros(shape, np.uint8)
+    cv2.fillConvexPoly(out, cv2.convexHull(np.round((outline - 0.5) * 16).astype(np.int32)), 1, cv2.LINE_8, 4)
+    return cv2.GaussianBlur(_dilated(out.astype(np.float32), margin_px), (0, 0), max(0.5, 0.5 * margin_px))
+
+
+def _lip_redness(linear: np.ndarray, skin: np.ndarray, lip: np.ndarray) -> np.ndarray:
+    """(N,) 0 at the plain skin's hue, 1 at the lips'; 1 everywhere where the two cannot be told apart. skin, lip: (N,) bool."""
+    red = np.log(np.maximum(linear[:, 0], 1e-3) / np.maximum(linear[:, 1], 1e-3))
+    if min(skin.sum(), lip.sum()) < LIP_NODES:
+        return np.ones(len(red))
+    from_skin = red - np.median(red[skin])
+    contrast = float(np.percentile(from_skin[lip], LIP_PERCENTILE))
+    return np.ones(len(red)) if contrast < LIP_CONTRAST else np.clip(2 * from_skin / contrast - 0.4, 0, 1)
 
 
 def _gated(

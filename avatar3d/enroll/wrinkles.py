@@ -22,6 +22,8 @@ KEPT_DARK, KEPT_BRIGHT = 0.05, 0.16
 # Of a fold the rest leaves with the expression: the line beside a nose is there at rest too, only shallower, and is a good part
 # of whom one sees.
 EXPRESSION_SHARE = 0.5
+MIN_LIP_NODES = 20
+SPILL_LIP_GAIN, SPILL_ROUNDS = 3.0, 2
 MIN_SMILE = 0.08  # a calmer face has no folds of expression to speak of
 SMILE_GAIN = 1.4
 ACTIVATION_RIDGE = 1e-3
@@ -37,12 +39,25 @@ def fold_mask(fit: FaceFit, head: HeadModel, graph: NodeGraph, nodes: PhotoNodes
     nostril = np.clip(1.5 - np.linalg.norm(graph.rest[:, None] - marks[None], axis=2).min(1) / NOSTRIL_M, 0, 1)
     mask = np.clip(graph.spread @ move / FULL_MOVE_M, 0, 1)
     mask *= (1 - nodes.lips) * (1 - nodes.eyes) * (1 - nodes.brows) * (1 - nostril)
-    return graph.blurred(mask, MASK_ROUNDS) * np.sqrt(max(strength, 0.35)) * np.clip(1.5 * nodes.weight, 0, 1)
+    mask = graph.blurred(mask, MASK_ROUNDS) * np.sqrt(max(strength, 0.35)) * np.clip(1.5 * nodes.weight, 0, 1)
+    return np.maximum(EXPRESSION_SHARE * mask, np.maximum(lip_spill(head, graph, nodes), nodes.lip_lack))
+
+
+def lip_spill(head: HeadModel, graph: NodeGraph, nodes: PhotoNodes) -> np.ndarray:
+    """(N,) in [0, 1]: skin around the lips on which the photo shows lip. In a smile lips stretch further than the model's."""
+    lip = np.clip(graph.spread @ head.regions["lips"] * SPILL_LIP_GAIN, 0, 1)
+    return graph.blurred(nodes.lip_seen * (1 - lip), SPILL_ROUNDS) * (1 - lip)
 
 
 def low_band(graph: NodeGraph, nodes: PhotoNodes, albedo: np.ndarray) -> np.ndarray:
-    """(N, 3) natural log of the nodes' albedo (N, 3) without anything as narrow as a fold."""
-    return graph.blurred(np.log(np.maximum(albedo, 2e-4)), LOW_ROUNDS, nodes.weight)
+    """(N, 3) natural log of the nodes' albedo (N, 3) without anything as narrow as a fold; on lips that the photo does not show
+    as lips, the lips' own."""
+    low = graph.blurred(np.log(np.maximum(albedo, 2e-4)), LOW_ROUNDS, nodes.weight * (1 - nodes.lip_seen))
+    plain_lip = (nodes.lip_seen > 0.9) & (nodes.lip_region > 0.8) & (nodes.weight > 0.5)
+    if plain_lip.sum() >= MIN_LIP_NODES:
+        lip = np.log(np.maximum(np.median(albedo[plain_lip], axis=0), 2e-4))
+        low = low + nodes.lip_lack[:, None] * (lip - low)
+    return low
 
 
 def folds(albedo: np.ndarray, low: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -51,7 +66,7 @@ def folds(albedo: np.ndarray, low: np.ndarray, mask: np.ndarray) -> np.ndarray:
     brightness = band.mean(1, keepdims=True)
     limit = np.where(brightness < 0, KEPT_DARK, KEPT_BRIGHT)
     kept = limit * np.tanh(brightness / limit)
-    return EXPRESSION_SHARE * (band - kept) * mask[:, None]
+    return (band - kept) * mask[:, None]
 
 
 def fold_row(fit: FaceFit) -> np.ndarray | None:
