@@ -38,7 +38,7 @@ _END = "3f 3f 3f 3f 2f 4x 1f 8x"
 _END_NAMES = ("position", "normal", "shade", "canonical", "uv", "field_weight")
 FIN_LAYOUT = (f"{_END} {_END} 3f/i", (*(f"{name}_a" for name in _END_NAMES), *(f"{name}_b" for name in _END_NAMES), "opposite"))
 FIN_FLOATS = 2 * 18 + 3
-GROUPS = ("skin", "skin reached", "parts", "parts reached", "lashes", "faded")
+GROUPS = ("skin", "skin reached", "parts", "parts reached", "lashes", "faded", "faded skin")
 MIN_LOG_RATIO = 1e-3  # a texture delta that stays under a tenth of a percent over a face is not sampled there
 MEAN_FACING = 2 / 3  # mean cosine between a surface and the eyes that see it, in proportion to the area they see
 MIN_SHADE = 0.05  # residuals are not raised by more than a twentieth of full light would ask for
@@ -119,19 +119,20 @@ class Passes:
     """The programs of one variant and the textures they read: {unit: texture}.
 
     skin, detail, faded: indexed by the number of texture deltas that are applied. detail adds gloss, faded opacity.
-    faded_depth draws no colour.
+    faded_plain knows no field, faded_depth no colour.
     """
 
     skin: list[Pass]
     detail: list[Pass]
     faded: list[Pass]
+    faded_plain: Pass
     faded_depth: Pass
     fins: list[Pass]  # empty where the outline is not softened
     hair: HairPasses | None
     textures: dict[int, Any]
 
     def __iter__(self) -> Iterator[Pass]:
-        yield from (*self.skin, *self.detail, *self.faded, self.faded_depth, *self.fins)
+        yield from (*self.skin, *self.detail, *self.faded, self.faded_plain, self.faded_depth, *self.fins)
         if self.hair is not None:
             yield from (self.hair.solid, self.hair.cut, self.hair.outer)
 
@@ -209,7 +210,9 @@ class GpuAvatar:
             reached |= greatest >= MIN_LOG_RATIO
         counts = (layout.skin_count, layout.part_count, layout.lash_count)
         kind = np.repeat([0, 2, 4, 5], [*counts, len(reached) - sum(counts)])
-        group = kind + np.where(kind < 4, reached, 0)
+        fields = (avatar.field_weight[layout.faces] > 0).any(1)
+        self._parts_have_field = bool((fields & (kind > 0) & (kind < 5)).any())
+        group = kind + np.where(kind < 4, reached, (kind == 5) & (fields | reached))
         order = layout.order[np.argsort(group, kind="stable")]
         return order, np.cumsum(np.bincount(group, minlength=len(GROUPS)))
 
@@ -324,9 +327,11 @@ class GpuAvatar:
             defines |= field_defines(avatar.neural_field)
             generated["field_network"] = field_network(avatar.neural_field)
 
-        def head(detail: int, faded: int, fin: int, deltas: int, depth_only: int = 0) -> Pass:
+        def head(detail: int, faded: int, fin: int, deltas: int, depth_only: int = 0, field: bool = True) -> Pass:
             own = {"DETAIL": detail, "FADED": faded, "DELTAS": deltas, "FIN": fin, "SOFT": int(soft and not detail)}
             own["DEPTH_ONLY"] = depth_only
+            if not field:
+                own["FIELD"] = FIELD_FORMS["mesh"]
             program = self._program("head", {**defines, **_macros(skin_field), **own}, generated, textures)
             if fin:
                 return self._pass(program, [(self.fin_buffer, *FIN_LAYOUT)], None)
@@ -340,14 +345,24 @@ class GpuAvatar:
             )
 
         counts = range(min(len(self.deltas), MAX_DELTAS) + 1)
-        skin, detail, faded = ([head(*kind, 0, deltas) for deltas in counts] for kind in ((0, 0), (1, 0), (1, 1)))
+        skin, faded = ([head(*kind, 0, deltas) for deltas in counts] for kind in ((0, 0), (1, 1)))
+        detail = [head(1, 0, 0, deltas, field=self._parts_have_field) for deltas in counts]
         fins = [head(0, 0, 1, deltas) for deltas in counts] if soft else []
         hair = None
         if avatar.hair is not None:
             if form == "baked" and "hair_q0" not in textures:
                 defines["FIELD"] = FIELD_FORMS["mesh"]
             hair = self._hair_passes(avatar, variant, {**defines, **_macros(hair_field)}, generated, textures)
-        passes = Passes(skin, detail, faded, head(1, 1, 0, 0, 1), fins, hair, {UNITS[name]: item for name, item in textures.items()})
+        passes = Passes(
+            skin,
+            detail,
+            faded,
+            head(1, 1, 0, 0, field=False),
+            head(1, 1, 0, 0, 1, field=False),
+            fins,
+            hair,
+            {UNITS[name]: item for name, item in textures.items()},
+        )
         if avatar.neural_field is not None:
             low, high = avatar.neural_field.box_min, avatar.neural_field.box_max
             for entry in passes:
@@ -471,12 +486,16 @@ def _ranges(chosen: np.ndarray, ends: np.ndarray, skipped: int = 0) -> list[tupl
 
 
 def _hair_faces(avatar: Avatar, form: Form) -> LevelFaces:
-    """The hair faces that a form can show. The live field may uncover any, so that none are left out."""
+    """The hair faces that a form can show. The live field may uncover any of the blended levels' faces."""
     hair, baked = avatar.hair, avatar.baked
     assert hair is not None
     if form == "live":
+        bound = 0.0 if avatar.neural_field is None else avatar.neural_field.alpha_bound
         faces = np.ascontiguousarray(hair.faces, np.int32)
-        return LevelFaces(faces[:0], faces, [faces] * (len(hair.levels) - 1))
+        low, high = face_bounds(hair.opacity[0] / np.float32(255), hair.uv, faces)
+        solid = low - bound >= HAIR_CUT
+        cut = ~solid & (high + bound >= HAIR_CUT)
+        return LevelFaces(faces[solid], faces[cut], [faces] * (len(hair.levels) - 1))
     return visible_faces(hair, baked.hair_q0[..., 3] if form == "baked" and baked and baked.hair_q0 is not None else None)
 
 

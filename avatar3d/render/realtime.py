@@ -353,10 +353,12 @@ class RealtimeRenderer:
         # Depth first, then colour where depth is equal: only the front-most faded fragment is blended.
         context.enable(context.CULL_FACE | context.BLEND)
         context.blend_func = context.ZERO, context.ONE
-        draw("faded", passes.faded_depth)
+        for group in ("faded", "faded skin"):
+            draw(group, passes.faded_depth)
         context.depth_func = "=="
         context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
-        draw("faded", passes.faded[active])
+        draw("faded", passes.faded_plain)
+        draw("faded skin", passes.faded[active])
         context.disable(context.BLEND)
 
     def _draw_fins(self, loaded: GpuAvatar, scene: Scene, facing: np.ndarray, framebuffer: Any, passes: Passes) -> None:

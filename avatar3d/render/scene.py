@@ -186,8 +186,8 @@ class PosedHair:
 class Scene:
     """An avatar at one motion code.
 
-    vertices, normals, shade: (V, 3) f32 in the world. planes: (4, F) f32 of avatar.faces, see facing.face_planes. deltas: [(index into avatar.texture_deltas, activation)], at most
-    MAX_DELTAS. light_direction: (3,) toward the dominant light.
+    vertices, normals, shade: (V, 3) f32 in the world. planes: (4, F) f32 of avatar.faces, see facing.face_planes.
+    deltas: [(index into avatar.texture_deltas, activation)], at most MAX_DELTAS. light_direction: (3,) toward the dominant light.
     """
 
     avatar: Avatar
