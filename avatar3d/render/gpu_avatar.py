@@ -392,14 +392,16 @@ class GpuAvatar:
         indices = self._kept(self.context.buffer(reserve=max(size, 12), dynamic=True))
 
         folds = variant.precision == "byte" and variant.form != "live"
+        folded_defines = defines
         if folds:
             key = (variant.form, variant.hair_levels)
             textures["hair_folded"] = self._once("hair_folded", key, None, lambda: self._fold(avatar, defines, textures))
-            defines = {**defines, "FIELD": FIELD_FORMS["mesh"]}
+            folded_defines = {**defines, "FIELD": FIELD_FORMS["mesh"]}
 
         def one(base_level: int, cut: int) -> Pass:
-            own = {"BASE_LEVEL": base_level, "CUT": cut, "FOLDED": int(folds)}
-            program = self._program("hair", {**defines, **own}, generated, textures)
+            folded = folds and not cut  # a fold's alpha is filtered too coarsely for a cut
+            own = {**(folded_defines if folded else defines), "BASE_LEVEL": base_level, "CUT": cut, "FOLDED": int(folded)}
+            program = self._program("hair", own, generated, textures)
             return self._pass(
                 program,
                 [
