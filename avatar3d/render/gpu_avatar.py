@@ -131,6 +131,13 @@ class Passes:
     hair: HairPasses | None
     textures: dict[int, Any]
 
+    def drawn_with(self, deltas: int) -> Iterator[Pass]:
+        """Those that draw a frame with so many texture deltas."""
+        yield from (self.skin[0], self.detail[0], self.faded_plain, self.faded_depth)
+        yield from (self.skin[deltas], self.detail[deltas], self.faded[deltas], *self.fins[deltas : deltas + 1])
+        if self.hair is not None:
+            yield from (self.hair.solid, self.hair.cut, self.hair.outer)
+
     def __iter__(self) -> Iterator[Pass]:
         yield from (*self.skin, *self.detail, *self.faded, self.faded_plain, self.faded_depth, *self.fins)
         if self.hair is not None:

@@ -288,7 +288,7 @@ class RealtimeRenderer:
         if scene.hair is not None:
             values["head_rotation"] = matrix_bytes(scene.hair.rotation)
             values["head_translation"] = vector_bytes(scene.hair.translation)
-        for entry in passes:
+        for entry in passes.drawn_with(len(scene.deltas)):
             entry.set(values)
 
     def _draw_view(
