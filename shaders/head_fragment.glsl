@@ -33,7 +33,7 @@ void main() {
     premultiplied = vec4(0.0);
 #else
     vec3 color = COLOR(texture(base_color, surface_uv).rgb) * delta_factor(surface_uv) * surface_shade;
-#if DETAIL
+#if DETAIL && GLOSS
     if (surface_gloss.x > 0.0) {
         vec3 halfway = normalize(light_direction + normalize(eye - surface_position));
         color += surface_gloss.x * pow(max(dot(normalize(surface_normal), halfway), 0.0), surface_gloss.y);

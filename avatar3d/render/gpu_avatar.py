@@ -218,6 +218,7 @@ class GpuAvatar:
         counts = (layout.skin_count, layout.part_count, layout.lash_count)
         kind = np.repeat([0, 2, 4, 5], [*counts, len(reached) - sum(counts)])
         fields = (avatar.field_weight[layout.faces] > 0).any(1)
+        self._faded_has_gloss = bool(layout.gloss[layout.faces[kind == 5], 0].any())
         self._parts_have_field = bool((fields & (kind > 0) & (kind < 5)).any())
         group = kind + np.where(kind < 4, reached, (kind == 5) & (fields | reached))
         order = layout.order[np.argsort(group, kind="stable")]
@@ -336,7 +337,7 @@ class GpuAvatar:
 
         def head(detail: int, faded: int, fin: int, deltas: int, depth_only: int = 0, field: bool = True) -> Pass:
             own = {"DETAIL": detail, "FADED": faded, "DELTAS": deltas, "FIN": fin, "SOFT": int(soft and not detail)}
-            own["DEPTH_ONLY"] = depth_only
+            own |= {"DEPTH_ONLY": depth_only, "GLOSS": int(not faded or self._faded_has_gloss)}
             if not field:
                 own["FIELD"] = FIELD_FORMS["mesh"]
             program = self._program("head", {**defines, **_macros(skin_field), **own}, generated, textures)
