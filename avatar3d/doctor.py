@@ -147,8 +147,8 @@ def _ffmpeg() -> list[Check]:
 def _programs() -> list[Check]:
     checks = []
     for name, candidates, fix, use in (
-        ("node", ("node", "nodejs"), "sudo apt install nodejs", "builds the browser viewer"),
-        ("chromium", ("chromium", "chromium-browser", "google-chrome"), "sudo apt install chromium", "tests WebXR pages"),
+        ("node", ("node", "nodejs"), "sudo apt install nodejs", "tests avatars in other viewers"),
+        ("chromium", ("chromium", "chromium-browser", "google-chrome"), "sudo apt install chromium", "tests avatars in other viewers"),
     ):
         executable = next(filter(None, map(shutil.which, candidates)), None)
         if executable is None:

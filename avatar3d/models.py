@@ -75,11 +75,10 @@ def _manifest() -> dict[str, ModelEntry]:
 
 
 def entry(name: str) -> ModelEntry:
-    """The manifest's entry called `name`; raises InputError naming the known ones."""
+    """The manifest's entry called `name`; raises InputError for an unknown one."""
     entries = _manifest()
     if name not in entries:
-        known = ", ".join(key for key, value in entries.items() if value.group != "sample")
-        raise InputError(f"no model is called {name}; the known ones are {known}")
+        raise InputError(f"no model or sample is called {name}; `avatar3d models list` names them all")
     return entries[name]
 
 

@@ -174,10 +174,10 @@ def test_local_path_that_is_not_there(home, tmp_path):
         models.pull(NAME, from_path=tmp_path / "nothing")
 
 
-def test_unknown_name_lists_the_models(manifest):
+def test_unknown_name_says_where_the_names_are(manifest):
     with pytest.raises(InputError) as refused:
         models.pull("faec.bin")
-    assert str(refused.value) == f"no model is called faec.bin; the known ones are {NAME}"
+    assert str(refused.value) == "no model or sample is called faec.bin; `avatar3d models list` names them all"
 
 
 def test_cache_folder_that_cannot_be_made(home, tmp_path):

@@ -64,14 +64,14 @@ def run_stream(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
     from avatar3d.runtime.replay import open_live
 
     name = LinkName.parse(arguments.to)
-    token = _token(arguments, "listen")
     sizes: list[int] = []
     pause_ns = 0
     with ExitStack() as stack:
-        outlet = open_outlet(name, token)
-        stack.callback(outlet.close)
         source = open_live(arguments.source)
         stack.callback(source.close)
+        token = _token(arguments, "listen")
+        outlet = open_outlet(name, token)
+        stack.callback(outlet.close)
         if not name.local:
             print(f"avatar3d: motion leaves this machine for {name.text}: authentic, but not secret", file=sys.stderr)
         sender = Sender(token)
