@@ -1,4 +1,4 @@
-"""Small facts about triangle meshes that several parts share; numpy only."""
+"""Geometry and interpolation that several parts share: normals, unit vectors, soft steps, bilinear samples; numpy only."""
 
 from __future__ import annotations
 
@@ -20,3 +20,36 @@ def smooth_normals(vertices: np.ndarray, faces: np.ndarray, weld: np.ndarray) ->
     normal = total[weld]
     length = np.linalg.norm(normal, axis=1, keepdims=True)
     return np.where(length > 1e-20, normal / np.maximum(length, 1e-20), [0.0, 0.0, 1.0]).astype(np.float32)
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """(..., k) vectors of length one; a vector of no length stays as it is."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9)
+
+
+def smoothstep(low: float, high: float, values: np.ndarray) -> np.ndarray:
+    """0 below `low`, 1 above `high`, cubic between."""
+    share = np.clip((values - low) / (high - low), 0, 1)
+    return share * share * (3 - 2 * share)
+
+
+def sample_bilinear(image: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    """(..., C) or (...) values of an (H, W, C) or (H, W) image at (..., 2) pixels, clamped at the border.
+
+    Exact in the coordinates, where common image libraries round them to 1/32 pixel.
+    """
+    height, width = image.shape[:2]
+    # fmax and fmin also bring a NaN, which belongs to no pixel, into the image.
+    x = np.fmin(np.fmax(pixels[..., 0] - 0.5, 0), width - 1)
+    y = np.fmin(np.fmax(pixels[..., 1] - 0.5, 0), height - 1)
+    column = np.minimum(x.astype(np.int32), max(width - 2, 0))
+    row = np.minimum(y.astype(np.int32), max(height - 2, 0))
+    fx, fy = (x - column).astype(np.float32), (y - row).astype(np.float32)
+    if image.ndim == 3:
+        fx, fy = fx[..., None], fy[..., None]
+    flat = image.reshape(height * width, *image.shape[2:])
+    first = row * width + column
+    right, down = min(1, width - 1), width if height > 1 else 0
+    top = flat[first] * (1 - fx) + flat[first + right] * fx
+    bottom = flat[first + down] * (1 - fx) + flat[first + down + right] * fx
+    return top * (1 - fy) + bottom * fy

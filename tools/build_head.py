@@ -22,6 +22,7 @@ from makehuman import MakeHuman, sample_mask
 from avatar3d import models
 from avatar3d.face.networks import LANDMARKER_FILE
 from avatar3d.files import replacing
+from avatar3d.geometry import smoothstep
 from avatar3d.head.model import (
     EYE_DISC_POLAR_RAD,
     EYE_DISC_RADIUS,
@@ -161,7 +162,7 @@ def grid_faces(rows: int, columns: int, wrap: bool) -> np.ndarray:
     return np.concatenate([np.stack([a, b, c], -1).reshape(-1, 3), np.stack([a, c, d], -1).reshape(-1, 3)])
 
 
-# ---- eyes, teeth, lashes -------------------------------------------------------------------------------------------
+# --- eyes, teeth, lashes
 
 # Polar angles of the eyeball's rings in degrees from the optical axis: dense at the limbus, coarse behind.
 EYE_RINGS_DEG = np.array([0, 7, 14, 19, 21.5, 23, 25, 29, 36, 46, 58, 72, 90, 115, 145, 180], float)
@@ -420,7 +421,7 @@ def lash_turn(lashes: Lashes, controls: np.ndarray, moved: np.ndarray) -> np.nda
     return np.where(np.linalg.norm(after - rest, axis=1, keepdims=True) > 1e-7, turned - o, 0.0)
 
 
-# ---- the skin ------------------------------------------------------------------------------------------------------
+# --- the skin
 
 MAIN, MOUTH, SOCKET_RIGHT, SOCKET_LEFT = range(4)
 SOCKET_RINGS = 2  # rings of quads kept behind a lid's rim; the eyeball hides what lies deeper
@@ -583,7 +584,7 @@ def bust_cap(points: np.ndarray, loop: np.ndarray) -> np.ndarray:
     return np.array(faces)
 
 
-# ---- the atlas -----------------------------------------------------------------------------------------------------
+# --- the atlas
 
 # Wanted length ratio of map to surface; the face is 1.
 SCALE_SCALP, SCALE_NECK, SCALE_BUST, SCALE_EAR = 0.28, 0.36, 0.18, 0.80
@@ -862,8 +863,8 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
     arrays["identity_mean"] = np.zeros(len(lower), np.float32)
     arrays["identity_sigma"] = (1.0 / ridge).astype(np.float32)
     arrays["mirror"] = mirror_map(arrays)
-    arrays.update(regions_of(source, skin, arrays, pieces, template, eyes, np.concatenate(lash_cover)))
-    arrays.update(joints_of(source, arrays, template, origin, eyes))
+    arrays.update(regions_of(source, skin, arrays, pieces, eyes, np.concatenate(lash_cover)))
+    arrays.update(joints_of(arrays))
     for name in ("left", "right"):
         u0, v0, u1, v1 = ATLAS[f"eye_{name}"]
         arrays[f"eye_uv_{name}"] = np.array([(u0 + u1) / 2, (v0 + v1) / 2, min(u1 - u0, v1 - v0) / 2], np.float32)
@@ -1037,13 +1038,7 @@ def mirror_map(arrays: dict[str, np.ndarray]) -> np.ndarray:
     return mirror.astype(np.uint16)
 
 
-# ---- regions, joints -----------------------------------------------------------------------------------------------
-
-
-def smoothstep(low: float, high: float, x: np.ndarray) -> np.ndarray:
-    """0 below `low`, 1 above `high`, cubic between."""
-    t = np.clip((x - low) / (high - low), 0, 1)
-    return t * t * (3 - 2 * t)
+# --- regions, joints
 
 
 def bump(points: np.ndarray, centre: tuple[float, float, float], radii: tuple[float, float, float]) -> np.ndarray:
@@ -1057,7 +1052,6 @@ def regions_of(
     skin: Skin,
     arrays: dict[str, np.ndarray],
     pieces: list[Piece],
-    template: np.ndarray,
     eyes: dict[str, tuple[np.ndarray, float]],
     lash_cover: np.ndarray,
 ) -> dict[str, np.ndarray]:
@@ -1147,13 +1141,7 @@ JOINT_NAMES = ("neck", "head", "jaw", "leftEye", "rightEye")
 JOINT_PARENTS = (-1, 0, 1, 1, 1)
 
 
-def joints_of(
-    source: MakeHuman,
-    arrays: dict[str, np.ndarray],
-    template: np.ndarray,
-    origin: np.ndarray,
-    eyes: dict[str, tuple[np.ndarray, float]],
-) -> dict[str, np.ndarray]:
+def joints_of(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Joint regressors: sparse weights over skin vertices (neck, head, jaw) and eyeball rings (eyes)."""
     v, part, weld, piece = arrays["vertices"].astype(float), arrays["part"], arrays["weld"], arrays["piece"]
     first = weld == np.arange(len(v))

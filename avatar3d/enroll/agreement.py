@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from avatar3d.enroll.segment import CHIN, FACE_OVAL, FOREHEAD_TOP
+from avatar3d.enroll.segment import CHIN, FOREHEAD_TOP
+from avatar3d.face.landmarks import FACE_OVAL
 from avatar3d.render.frame import Frame
 
 # Outside the face's oval the head is compared above this height (0 chin, 1 top of the forehead): below it there are collars

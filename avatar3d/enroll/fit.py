@@ -26,7 +26,7 @@ from avatar3d.enroll.neutral import (
 from avatar3d.enroll.offsets import offset_field
 from avatar3d.enroll.solver import descend
 from avatar3d.errors import InputError
-from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.face.landmarks import FACE_OVAL, FaceLandmarks
 from avatar3d.head.model import EYES, HeadModel
 from avatar3d.head.rig import gaze_angles
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
@@ -48,10 +48,6 @@ LIP_GAP_WEIGHT, CORNER_WEIGHT = 1.5, 0.6
 # Shapes can add up to a face turned up within its skull: a nod belongs to the pose, or noses droop to make up for it.
 NOD_SIGMA_DEG = 0.4
 
-OUTLINE = (
-    10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377, 152, 148, 176, 149, 150, 136,
-    172, 58, 132, 93, 234, 127, 162, 21, 54, 103, 67, 109,
-)  # fmt: skip
 EYES_AND_LIPS = (
     33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246, 263, 249, 390, 373, 374, 380, 381, 382, 362, 398,
     384, 385, 386, 387, 388, 466, 61, 146, 91, 181, 84, 17, 314, 405, 321, 375, 291, 409, 270, 269, 267, 0, 37, 39, 40, 185, 78,
@@ -174,7 +170,7 @@ def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
     upper[[k for name, k in ARKIT_INDEX.items() if name.startswith("mouthRoll")]] = ROLL_MAX
     shapes = (spread @ np.moveaxis(controls, 0, 1).reshape(controls.shape[1], -1)).reshape(-1, count, 3)
     weight = np.sqrt(np.clip(np.asarray(head.landmark_confidence, np.float64), 0.1, 1.0))
-    weight[list(OUTLINE)] *= OUTLINE_WEIGHT
+    weight[list(FACE_OVAL)] *= OUTLINE_WEIGHT
     weight[list(EYES_AND_LIPS)] *= FEATURE_WEIGHT
     expressions = len(head.control_expression)
     return _Basis(

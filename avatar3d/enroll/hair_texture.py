@@ -14,6 +14,7 @@ from avatar3d.enroll.hair_grid import Harmonic, blur, cell_centres, enlarge, mir
 from avatar3d.enroll.hair_shape import BARE_FACING, COLUMNS, ROWS, HairShape, look_up
 from avatar3d.enroll.hair_strands import NOMINAL_RADIUS_M, flow_step, grain, smear, texel_m, uniform
 from avatar3d.enroll.segment import Segmentation
+from avatar3d.geometry import smoothstep
 from avatar3d.render.scene import shade_of
 
 COLOR_ROWS, COLOR_COLUMNS = 576, 1024  # about 0.6 mm a texel, the photo's own at the work scale
@@ -70,7 +71,7 @@ def build_texture(
     normals: (ROWS, COLUMNS, 3) of its surface. light: (9, 3) irradiance, shading_power: see avatar3d.render.scene.
     """
     seen = _look_at_photo(work, seg, shape, normals, light, shading_power)
-    angle, strand_m = _flow(work, seg, shape, seen)
+    angle, strand_m = _flow(work, seg, shape)
     inside_m = _hairline_distance(seen.coverage)
     strands = _Strands(angle, strand_m)
     color, base = _paint(seen, strands, inside_m, shape.covered)
@@ -93,12 +94,7 @@ class _Seen:
     coverage: np.ndarray  # (H, W) in [0, 1]
 
     def weight(self, facing: tuple[float, float]) -> np.ndarray:
-        return _ramp(self.facing, *facing) * self.solid
-
-
-def _ramp(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    t = np.clip((values - low) / (high - low), 0.0, 1.0)
-    return t * t * (3 - 2 * t)
+        return smoothstep(*facing, self.facing) * self.solid
 
 
 def _look_at_photo(
@@ -116,17 +112,17 @@ def _look_at_photo(
     xs, ys = (np.ascontiguousarray(pixels[..., axis] - 0.5, dtype=np.float32) for axis in (0, 1))
     linear = cv2.remap(srgb_to_linear(work.rgb), xs, ys, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     core = cv2.erode(seg.hair_alpha * np.clip(seg.matte * 1.5 - 0.5, 0, 1), np.ones((3, 3), np.uint8))
-    solid = _ramp(cv2.remap(core, xs, ys, cv2.INTER_LINEAR), 0.65, 0.95) * (facing > 0)
-    solid *= _ramp(blur(solid, 3.0), 0.35, 0.8)
+    solid = smoothstep(0.65, 0.95, cv2.remap(core, xs, ys, cv2.INTER_LINEAR)) * (facing > 0)
+    solid *= smoothstep(0.35, 0.8, blur(solid, 3.0))
     alpha = np.where(facing > 0.12, cv2.remap(seg.hair_alpha, xs, ys, cv2.INTER_LINEAR), 0)
     coarse = enlarge(blur(shape.coverage, 1.2), *size)  # a hairline that was guessed has no corners
     # On a turned head the far temple is seen edge-on: there the shape's mirror image of the near one is better.
-    near = _ramp(facing, 0.25, 0.5) * (1 - _ramp(mirrored(facing) - facing, 0.05, 0.25))
+    near = smoothstep(0.25, 0.5, facing) * (1 - smoothstep(0.05, 0.25, mirrored(facing) - facing))
     bare = cv2.remap(shape.bare, xs, ys, cv2.INTER_LINEAR) * (facing > BARE_FACING)
     coverage = _main_patch((coarse * (1 - near) + alpha * near) * (1 - bare))
     shade = enlarge(shade_of(normals, light, power), *size)
     tone = np.log(linear / shade + TONE_OFFSET)
-    tone, hair_hued = _hold_hue(tone, solid * _ramp(facing, *FINE_FACING))
+    tone, hair_hued = _hold_hue(tone, solid * smoothstep(*FINE_FACING, facing))
     return _Seen(tone, solid * hair_hued, facing, coverage.astype(np.float32))
 
 
@@ -162,7 +158,7 @@ def _hold_hue(tone: np.ndarray, sure: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return held.astype(np.float32), blur(share, 4.0)
 
 
-def _flow(work: WorkPicture, seg: Segmentation, shape: HairShape, seen: _Seen) -> tuple[np.ndarray, float]:
+def _flow(work: WorkPicture, seg: Segmentation, shape: HairShape) -> tuple[np.ndarray, float]:
     """((COLOR_ROWS, COLOR_COLUMNS) angle of the hair from the meridian, length of its strands, metres).
 
     Orientation from the photo's structure tensor (Bigün and Granlund 1987), laid onto the surface and spread harmonically
@@ -190,7 +186,7 @@ def _flow(work: WorkPicture, seg: Segmentation, shape: HairShape, seen: _Seen) -
     t_along = around[..., 0] * oy - around[..., 1] * ox
     angle = np.arctan2(t_around, t_along)
     core = cv2.erode(seg.hair_mask.astype(np.float32), np.ones((9, 9), np.uint8))
-    trust = look_up(coherence, pixels) ** 2 * look_up(core, pixels) * _ramp(shape.facing, 0.35, 0.65)
+    trust = look_up(coherence, pixels) ** 2 * look_up(core, pixels) * smoothstep(0.35, 0.65, shape.facing)
     harmonic = Harmonic(ROWS, COLUMNS)
     whorl = WHORL_RAD * np.exp(-((colatitude / WHORL_REACH_RAD) ** 2))
     cos2 = harmonic.fill(np.cos(2 * angle), trust, 0.006, np.cos(2 * whorl))
@@ -376,14 +372,14 @@ def _opacity(seen: _Seen, strands: _Strands, inside_m: np.ndarray, shape: HairSh
     reach = uniform(small(strands.hair + 0.8 * strands.strand + 0.2 * strands.lock))
     tip = small(strands.strand + 0.8 * strands.lock + 0.4 * strands.clump)
     tip /= tip.std()
-    near = small(_ramp(seen.facing, 0.25, 0.5))
+    near = small(smoothstep(0.25, 0.5, seen.facing))
     guessed = (RAGGED_LONG_M if long else RAGGED_CROPPED_M) * (1 - near)
     edge = inside_m + guessed * np.clip(tip, -2.2, 2.2)
     taper = TAPER_LONG_M if long else TAPER_CROPPED_M
     # Where the photo shows the hairline its own soft edge holds.
-    wanted = (1 - near) * _ramp(edge, -0.5 * taper, 0.5 * taper) + near * small(seen.coverage)
+    wanted = (1 - near) * smoothstep(-0.5 * taper, 0.5 * taper, edge) + near * small(seen.coverage)
     _, colatitude = cell_centres(*size)
-    crown = 1 - _ramp(colatitude, 0.05, 0.16)  # strands of the texture are wedges there
+    crown = 1 - smoothstep(0.05, 0.16, colatitude)  # strands of the texture are wedges there
     behind = BASE_BEHIND_LONG_M if long else BASE_BEHIND_CROPPED_M
     # All levels together let through 1 - wanted: their optical depths are scaled alike.
     full_depth = -np.log1p(-np.minimum(COVER[1:], MAX_LEVEL_ALPHA)).sum()

@@ -16,6 +16,7 @@ from avatar3d.avatar import Avatar, HairShells
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.enroll.hair_grid import Harmonic, enlarge
 from avatar3d.generator.protocol import PhotoEvidence
+from avatar3d.geometry import smoothstep
 from avatar3d.render.frame import SURFACE_HAIR, RenderOptions
 from avatar3d.render.raster import draw_ranks
 from avatar3d.render.reference import Fragments, ReferenceRenderer, fragments
@@ -136,7 +137,7 @@ def _refined_opacity(avatar: Avatar, evidence: PhotoEvidence) -> HairShells:
     Wanted over backdrop: the matte; over skin: the hair mask; over the opaque base nothing is asked.
     """
     hair = avatar.hair
-    assert hair is not None
+    assert hair is not None and evidence.hair_alpha is not None
     seen = _visible(avatar, evidence)
     matte = np.clip(evidence.matte, 0, 1).ravel()
     hairy = np.clip(evidence.hair_alpha, 0, 1).ravel()
@@ -171,7 +172,7 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) 
     Conjugate gradients on the change, smooth over neighbours and small where nothing asks for it.
     """
     hair = avatar.hair
-    assert hair is not None
+    assert hair is not None and evidence.hair_alpha is not None
     seen = _visible(avatar, evidence)
     count = evidence.matte.size
     size = hair.color.shape[:2]
@@ -186,9 +187,9 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) 
         weight[here] = through[seen.pixel[here]] * alpha[here]
         through[seen.pixel[here]] *= 1 - alpha[here]
     sure = np.minimum(np.clip(evidence.matte, 0, 1), np.clip(evidence.hair_alpha, 0, 1)).ravel()
-    sure = _ramp(sure, *SURE_HAIR) * (through < 0.1)
+    sure = smoothstep(*SURE_HAIR, sure).astype(np.float32) * (through < 0.1)
     believed = np.zeros(count, np.float32)
-    np.maximum.at(believed, seen.pixel, _ramp(seen.facing, *SEEN_COSINE))
+    np.maximum.at(believed, seen.pixel, smoothstep(*SEEN_COSINE, seen.facing).astype(np.float32))
     sure = sure * believed
     kept = np.flatnonzero((weight > FAINT) & (sure[seen.pixel] > 0.01))
     if not len(kept):
@@ -202,7 +203,7 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) 
     matrix = sp.csr_matrix((sample.data * (weight[kept] * grey).repeat(4), (row.repeat(4), sample.indices)),
                            (len(pixels), size[0] * size[1]))  # fmt: skip
     tint = np.stack([np.bincount(row, weight[kept] * shade[:, c], len(pixels)) for c in range(3)], 1)
-    tint /= np.maximum(np.bincount(row, weight[kept] * grey, len(pixels)), 1e-6)[:, None]
+    tint = tint / np.maximum(np.bincount(row, weight[kept] * grey, len(pixels)), 1e-6)[:, None]
     covered = np.bincount(row, weight[kept], len(pixels))
     target = photo * covered[:, None] / np.maximum(tint, 0.1)
     # Errors count as they are seen, in encoded light: the slope of the sRGB curve, about lum^-0.55.
@@ -273,8 +274,3 @@ def _conjugate_gradients(apply, right: np.ndarray, rounds: int) -> np.ndarray:  
         direction = residual + fresh / np.maximum(power, 1e-12) * direction
         power = fresh
     return x
-
-
-def _ramp(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    t = np.clip((values - low) / (high - low), 0.0, 1.0)
-    return (t * t * (3 - 2 * t)).astype(np.float32)

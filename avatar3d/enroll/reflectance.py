@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from avatar3d.avatar import HairShells
+from avatar3d.geometry import unit
 from avatar3d.render.scene import light_basis, light_direction
 
 SKIN_ROUGHNESS = 0.45  # one lobe between the two of Weyrich et al. 2006 for cheek and forehead; alpha = roughness²
@@ -51,15 +52,11 @@ def key_light(light: np.ndarray) -> KeyLight:
     return KeyLight(direction, irradiance.astype(np.float32), ambient)
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9)
-
-
 def skin_highlight(key: KeyLight, normals: np.ndarray, toward_eye: np.ndarray) -> np.ndarray:
     """(..., 3) f32 reflected light of skin with unit world normals (..., 3) seen from unit directions (..., 3)."""
     cosine_eye = np.clip((normals * toward_eye).sum(-1), 1e-3, 1)
     cosine_light = np.clip(normals @ key.direction, 0, 1)
-    half = _unit(toward_eye + key.direction)
+    half = unit(toward_eye + key.direction)
     cosine_half = np.clip((normals * half).sum(-1), 0, 1)
     squared = SKIN_ROUGHNESS**4  # alpha squared
     spread = squared / (np.pi * (cosine_half**2 * (squared - 1) + 1) ** 2)
@@ -80,11 +77,11 @@ def hair_highlight(
     key: KeyLight, normals: np.ndarray, strands: np.ndarray, albedo: np.ndarray, toward_eye: np.ndarray
 ) -> np.ndarray:
     """(..., 3) f32 reflected light of hair; normals, strands (root to tip), toward_eye: unit, world; albedo: linear."""
-    half = _unit(toward_eye + key.direction)
+    half = unit(toward_eye + key.direction)
     lit = np.clip(0.25 + 0.75 * (normals @ key.direction), 0, 1)
 
     def lobe(shift: float, exponent: float) -> np.ndarray:
-        along = (_unit(strands + shift * normals) * half).sum(-1)
+        along = (unit(strands + shift * normals) * half).sum(-1)
         fade = np.clip(along + 1, 0, 1)
         return fade * fade * (3 - 2 * fade) * np.maximum(1 - along**2, 0) ** (exponent / 2)
 
@@ -104,7 +101,7 @@ def hair_strands(hair: HairShells) -> np.ndarray:
     sums = np.zeros((len(hair.base), 3))
     for corner in range(3):
         np.add.at(sums, hair.weld[hair.faces[:, corner]], along)
-    return _unit(sums[hair.weld]).astype(np.float32)
+    return unit(sums[hair.weld]).astype(np.float32)
 
 
 def view_sphere(count: int, rng: np.random.Generator) -> np.ndarray:
@@ -120,4 +117,4 @@ def view_sphere(count: int, rng: np.random.Generator) -> np.ndarray:
 def around_normals(normals: np.ndarray, sphere: np.ndarray) -> np.ndarray:
     """(N, M, 3) unit directions, cosine-weighted about each of (N, 3) unit normals, from the points (M, 3) of view_sphere."""
     # A point opposite the normal would give no direction; slightly inside of the sphere there is none.
-    return _unit(normals[:, None] + np.float32(0.999) * sphere[None]).astype(np.float32)
+    return unit(normals[:, None] + np.float32(0.999) * sphere[None]).astype(np.float32)

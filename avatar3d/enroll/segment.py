@@ -11,12 +11,9 @@ import cv2
 import numpy as np
 
 from avatar3d.enroll.crop import WorkPicture
-from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.face.landmarks import FACE_OVAL, FaceLandmarks
 from avatar3d.face.matte import person_matte
 
-# MediaPipe's face oval, in order.
-FACE_OVAL = (10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377, 152, 148, 176,
-             149, 150, 136, 172, 58, 132, 93, 234, 127, 162, 21, 54, 103, 67, 109)  # fmt: skip
 BROWS = (105, 334, 66, 296)
 CHIN, FOREHEAD_TOP, NOSE_ROOT, NOSE_TIP = 152, 10, 168, 1
 TEMPLES = (234, 454)

@@ -12,7 +12,8 @@ from avatar3d.avatar import PART_SKIN, Avatar
 from avatar3d.camera import Camera
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.errors import InputError
-from avatar3d.field.shells import sample_bilinear, uv_raster
+from avatar3d.field.shells import sample_texture, uv_raster
+from avatar3d.geometry import unit
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.scene import build_scene, view_directions
 
@@ -37,10 +38,9 @@ def settle_texture(avatar: Avatar, motion: MotionCode, camera: Camera) -> np.nda
     height, width = avatar.base_color.shape[:2]
     raster = uv_raster(faces, avatar.uv, (height, width), GUTTER_TEXELS)
     uv = raster.interpolate(faces, avatar.uv)
-    share = sample_bilinear(avatar.confidence[..., None] / np.float32(255), uv)[:, 0]
+    share = sample_texture(avatar.confidence[..., None] / np.float32(255), uv)[:, 0]
     share *= raster.interpolate(faces, avatar.field_weight)
-    d = raster.interpolate(faces, view_directions(scene.vertices, scene.normals, camera.center))
-    d /= np.maximum(np.linalg.norm(d, axis=1, keepdims=True), 1e-9)
+    d = unit(raster.interpolate(faces, view_directions(scene.vertices, scene.normals, camera.center)))
     shown = (share > 0) & (d[:, 2] > 0)
     canonical = raster.interpolate(faces, avatar.vertices)[shown]
     with torch.no_grad():
@@ -49,7 +49,7 @@ def settle_texture(avatar: Avatar, motion: MotionCode, camera: Camera) -> np.nda
         residual = field(torch.from_numpy(canonical), torch.from_numpy(d[shown]), weights)[0].numpy()
     lit = raster.interpolate(faces, scene.shade)[shown]
     for log_ratio, activation in scene.active_deltas():
-        lit *= np.exp(activation * sample_bilinear(log_ratio, uv[shown]))
+        lit *= np.exp(activation * sample_texture(log_ratio, uv[shown]))
     color = avatar.base_color.reshape(-1, 3).copy()
     texels = raster.texel[shown]
     settled = srgb_to_linear(color[texels]) - share[shown, None] * residual / np.maximum(lit, 1e-3)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from avatar3d.avatar import TextureDelta
-from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
+from avatar3d.color import LUMA_BT709, linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.eyes import measure_eyes, paint_eyes
 from avatar3d.enroll.fit import FaceFit
@@ -20,7 +20,7 @@ from avatar3d.enroll.parts import inner_mouth_color, paint_parts
 from avatar3d.enroll.seen import PhotoNodes, look_at_photo, sample
 from avatar3d.enroll.surface import Atlas, NodeGraph, atlas, node_graph
 from avatar3d.enroll.wrinkles import fold_mask, fold_row, folds, low_band
-from avatar3d.field.shells import sample_bilinear
+from avatar3d.field.shells import sample_texture
 from avatar3d.head.model import HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 from avatar3d.render.scene import shade_of
@@ -103,7 +103,7 @@ def build_skin(
     delta, node_folds = _expression_layer(view, coarse, shade_vertex, node_albedo)
     fold_texels: np.ndarray | float = 0.0
     if delta is not None:
-        fold_texels = sample_bilinear(delta.log_ratio, texels.raster.interpolate(head.faces, head.uv)[texels.on_graph])
+        fold_texels = sample_texture(delta.log_ratio, texels.raster.interpolate(head.faces, head.uv)[texels.on_graph])
     encoded = np.maximum(node_albedo * np.exp(-node_folds), 1e-5) ** (1 / GAMMA)
     base = _fill(head, graph, nodes, encoded, plain)
 
@@ -236,7 +236,7 @@ def _measured_grain(view: SkinView) -> np.ndarray:
     skin[pixels[:, 1], pixels[:, 0]] = 1
     side = 2 * max(1, round(1.2 * nodes.mm_px)) + 1
     skin = cv2.morphologyEx(skin, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8)) > 0
-    grey = (srgb_to_linear(picture.rgb) @ np.array([0.2126, 0.7152, 0.0722], np.float32)) ** (1 / GAMMA)
+    grey = (srgb_to_linear(picture.rgb) @ LUMA_BT709) ** (1 / GAMMA)
     return band_strengths(grey, skin, nodes.mm_px)
 
 

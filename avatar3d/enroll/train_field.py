@@ -31,6 +31,7 @@ from avatar3d.field.bake import cosine_directions
 from avatar3d.field.definition import FieldConfig, box_of, new_field
 from avatar3d.field.network import Adam, NeuralField
 from avatar3d.generator.protocol import Generator, PhotoEvidence, drawn_request
+from avatar3d.geometry import smoothstep, unit
 from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressCallback, silent
 from avatar3d.render.frame import SURFACE_HAIR
@@ -247,8 +248,7 @@ class _Pixels:
 
 def _seen_hair(cosine: np.ndarray) -> np.ndarray:
     """Belief in [0, 1] that hair seen at this cosine looks so from anywhere: 0 below UNSEEN_COSINE, 1 from SEEN_COSINE."""
-    ramp = np.clip((cosine - UNSEEN_COSINE) / (SEEN_COSINE - UNSEEN_COSINE), 0, 1)
-    return (ramp * ramp * (3 - 2 * ramp)).astype(np.float32)
+    return smoothstep(UNSEEN_COSINE, SEEN_COSINE, cosine).astype(np.float32)
 
 
 def _seen(avatar: Avatar, layer: Fragments) -> np.ndarray:
@@ -426,7 +426,7 @@ def _skin_teacher(scene: Scene, key: KeyLight, camera: Camera, rng: np.random.Ge
         return None
     face, barycentric = _points_on(avatar.vertices, avatar.faces, weight, SKIN_POINTS, rng)
     mix = _mixer(avatar.faces[face], barycentric)
-    normals = _unit(mix(scene.normals))
+    normals = unit(mix(scene.normals))
     toward, d = _directions(normals, rng)
     repeated = np.broadcast_to(normals[:, None, None], toward.shape)
     color = _texture(srgb_to_linear(avatar.base_color), mix(avatar.uv)) * mix(scene.shade)
@@ -449,7 +449,7 @@ def _hair_teacher(scene: Scene, key: KeyLight, camera: Camera, rng: np.random.Ge
     for level, count in enumerate(counts):
         face, barycentric = _points_on(hair.canonical(level), shells.faces, opacity[level] + BARE_POINT_SHARE, count, rng)
         mix = _mixer(shells.faces[face], barycentric)
-        normals, strand = _unit(mix(hair.normals)), _unit(mix(strands.astype(np.float32)))
+        normals, strand = unit(mix(hair.normals)), unit(mix(strands.astype(np.float32)))
         albedo = _texture(srgb_to_linear(shells.color), mix(shells.uv))
         toward, d = _directions(normals, rng)
         repeated, along, tint = (np.broadcast_to(a[:, None, None], toward.shape) for a in (normals, strand, albedo))
@@ -467,16 +467,12 @@ def _mixer(corners: np.ndarray, barycentric: np.ndarray):  # type: ignore[no-unt
     return lambda attribute: (attribute[corners] * barycentric[..., None]).sum(1).astype(np.float32)
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9)
-
-
 def _texture(texture: np.ndarray, uv: np.ndarray) -> np.ndarray:
     return sample(torch.from_numpy(np.ascontiguousarray(texture, np.float32)), torch.from_numpy(uv)).numpy()
 
 
 def _facing(positions: np.ndarray, normals: np.ndarray, camera: Camera) -> np.ndarray:
-    return (normals * _unit(camera.center.astype(np.float32) - positions)).sum(-1)
+    return (normals * unit(camera.center.astype(np.float32) - positions)).sum(-1)
 
 
 def _centred(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from avatar3d.camera import Camera
+from avatar3d.geometry import sample_bilinear
 
 # Depth of the lifted point against depth seen there, relative: 0.3 mm at 0.6 m. Facets of a head are larger than a pixel
 # and inverse depth is linear on them, so what is left is rounding; a lip in front of teeth is a millimetre and more.
@@ -64,28 +65,6 @@ def pixel_centres(height: int, width: int) -> np.ndarray:
     """(H, W, 2) pixel coordinates of the pixels' centres."""
     x, y = np.meshgrid(np.arange(width) + 0.5, np.arange(height) + 0.5)
     return np.stack([x, y], axis=-1)
-
-
-def sample_bilinear(image: np.ndarray, pixels: np.ndarray) -> np.ndarray:
-    """(..., C) or (...) values of an (H, W, C) or (H, W) image at (..., 2) pixels, clamped at the border.
-
-    Exact in the coordinates, where common image libraries round them to 1/32 pixel.
-    """
-    height, width = image.shape[:2]
-    # fmax and fmin also bring a NaN, which belongs to no pixel, into the image.
-    x = np.fmin(np.fmax(pixels[..., 0] - 0.5, 0), width - 1)
-    y = np.fmin(np.fmax(pixels[..., 1] - 0.5, 0), height - 1)
-    column = np.minimum(x.astype(np.int32), max(width - 2, 0))
-    row = np.minimum(y.astype(np.int32), max(height - 2, 0))
-    fx, fy = (x - column).astype(np.float32), (y - row).astype(np.float32)
-    if image.ndim == 3:
-        fx, fy = fx[..., None], fy[..., None]
-    flat = image.reshape(height * width, *image.shape[2:])
-    first = row * width + column
-    right, down = min(1, width - 1), width if height > 1 else 0
-    top = flat[first] * (1 - fx) + flat[first + right] * fx
-    bottom = flat[first + down] * (1 - fx) + flat[first + down + right] * fx
-    return top * (1 - fy) + bottom * fy
 
 
 def correspond(left: EyeView, right: EyeView) -> Correspondences:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from avatar3d.color import LUMA_BT709
-from avatar3d.evaluate.correspondence import Correspondences, EyeView, sample_bilinear
+from avatar3d.evaluate.correspondence import Correspondences, EyeView
+from avatar3d.geometry import sample_bilinear
 
 PATCH_RADIUS_PX = 6  # 13 × 13 pixels: 8 mm on the face at the default size, smaller than an eye
 PATCH_SPACING_PX = 13  # at most one patch in each such cell, so that one eyebrow does not vote a hundred times

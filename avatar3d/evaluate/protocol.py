@@ -21,8 +21,9 @@ from avatar3d.avatar import PART_LASH, PART_SKIN, Avatar
 from avatar3d.camera import DEFAULT_IPD_M, Camera, stereo_pair
 from avatar3d.color import linear_to_srgb
 from avatar3d.evaluate import controls
-from avatar3d.evaluate.correspondence import Correspondences, EyeView, correspond, sample_bilinear
+from avatar3d.evaluate.correspondence import Correspondences, EyeView, correspond
 from avatar3d.evaluate.metrics import StereoSample, color_difference, measure_displacements, summarise
+from avatar3d.geometry import sample_bilinear
 from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressCallback, silent
 from avatar3d.render.frame import Frame, RenderOptions

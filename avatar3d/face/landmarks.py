@@ -20,6 +20,12 @@ LEFT_EYE_CORNERS = (263, 362)
 # axis.
 MIRRORED_PAIRS = ((33, 263), (133, 362), (127, 356), (234, 454), (93, 323), (61, 291))
 
+# The outline of the face in order, from the forehead's top toward the subject's left.
+FACE_OVAL = (
+    10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377, 152, 148, 176, 149, 150, 136,
+    172, 58, 132, 93, 234, 127, 162, 21, 54, 103, 67, 109,
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class FaceLandmarks:

@@ -12,7 +12,7 @@ from avatar3d.avatar import PART_SKIN, Avatar, BakedField, FieldParams, HairShel
 from avatar3d.color import linear_to_srgb, srgb_to_linear
 from avatar3d.errors import InputError
 from avatar3d.field.definition import HARMONICS, bound, evaluate, spherical_harmonics, unit_positions
-from avatar3d.field.shells import sample_bilinear, uv_raster
+from avatar3d.field.shells import sample_texture, uv_raster
 
 SKIN_SIZE = (384, 384)  # texels; the field's finest cell is 2.6 mm, a texel on the face about 1 mm
 HAIR_SIZE = (144, 256)  # a level's texture; quarter of the hair colour's resolution
@@ -116,7 +116,7 @@ def _bake_hair(
         points, uv = surface_samples(surface, hair.faces, hair.uv, MEASURED_SAMPLES // count, rng)
         difference = _difference(params, hair.color, points, uv, q0[level, ..., :3], q1[level], weights, rng)
         # What a level shows in proportion to its opacity.
-        differences.append(difference * sample_bilinear(hair.opacity[level][..., None] / np.float32(255), uv))
+        differences.append(difference * sample_texture(hair.opacity[level][..., None] / np.float32(255), uv))
     return q0, q1, _psnr(np.concatenate(differences))
 
 
@@ -133,8 +133,8 @@ def _difference(
     """(N, 3) sRGB difference of base colour + residual, baked − live, each point seen from one random direction."""
     directions = cosine_directions(4 * len(points))[rng.permutation(4 * len(points))[: len(points)]]
     live, _ = evaluate(params, points, directions, weights)
-    baked = sample_bilinear(q0, uv) + (sample_bilinear(q1, uv) * directions).sum(1, keepdims=True)
-    albedo = sample_bilinear(srgb_to_linear(color), uv)
+    baked = sample_texture(q0, uv) + (sample_texture(q1, uv) * directions).sum(1, keepdims=True)
+    albedo = sample_texture(srgb_to_linear(color), uv)
     return linear_to_srgb(albedo + baked) - linear_to_srgb(albedo + live)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from avatar3d.geometry import sample_bilinear
+
 GUTTER_TEXELS = 4  # a bilinear tap reaches one texel past an island's edge; the rest is margin for the coarser lods
 
 
@@ -99,14 +101,7 @@ def uv_raster(faces: np.ndarray, uv: np.ndarray, size: tuple[int, int], gutter: 
     return UvRaster((height, width), texel, triangle[rows, columns], barycentric[rows, columns], covered.reshape(-1)[texel])
 
 
-def sample_bilinear(texture: np.ndarray, uv: np.ndarray) -> np.ndarray:
+def sample_texture(texture: np.ndarray, uv: np.ndarray) -> np.ndarray:
     """(N, C) f32 bilinear samples of a texture (H, W, C) at uv (N, 2), clamped; texel centres lie at (i + 0.5) / size."""
     height, width = texture.shape[:2]
-    x = np.clip(uv[:, 0] * width - 0.5, 0, width - 1)
-    y = np.clip(uv[:, 1] * height - 0.5, 0, height - 1)
-    x0, y0 = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
-    x1, y1 = np.minimum(x0 + 1, width - 1), np.minimum(y0 + 1, height - 1)
-    fx, fy = (x - x0)[:, None].astype(np.float32), (y - y0)[:, None].astype(np.float32)
-    top = texture[y0, x0] * (1 - fx) + texture[y0, x1] * fx
-    bottom = texture[y1, x0] * (1 - fx) + texture[y1, x1] * fx
-    return (top * (1 - fy) + bottom * fy).astype(np.float32)
+    return sample_bilinear(texture, uv * np.array([width, height], uv.dtype)).astype(np.float32)

@@ -9,8 +9,9 @@ import numpy as np
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.color import linear_to_srgb
-from avatar3d.field.shells import sample_bilinear
+from avatar3d.field.shells import sample_texture
 from avatar3d.generator.protocol import GeneratedView, GeneratorRequest, PhotoEvidence, make_request
+from avatar3d.geometry import smoothstep, unit
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD
 from avatar3d.render.scene import Scene, build_scene, view_directions
@@ -57,8 +58,7 @@ def photo_view(evidence: PhotoEvidence, depth: np.ndarray) -> PhotoView:
 
 def facing_belief(cosine: np.ndarray) -> np.ndarray:
     """Belief in [0, 1] by the cosine between normal and view: 0 below GRAZING_COSINE, 1 from SURE_COSINE."""
-    ramp = np.clip((cosine - GRAZING_COSINE) / (SURE_COSINE - GRAZING_COSINE), 0, 1)
-    return (ramp * ramp * (3 - 2 * ramp)).astype(np.float32)
+    return smoothstep(GRAZING_COSINE, SURE_COSINE, cosine).astype(np.float32)
 
 
 def photo_lookup(
@@ -79,7 +79,7 @@ def photo_lookup(
     )
     safe = np.where(inside[:, None], pixels, 0.5)
     uv = safe / [camera.width, camera.height]
-    color = sample_bilinear(view.rgb, uv)
+    color = sample_texture(view.rgb, uv)
     # The farthest of the four neighbours: a slanted surface must not hide itself; outlines are the beliefs' business.
     left, top = (safe - 0.5).astype(np.int64).T
     rows, columns = [top, top + 1], [left, left + 1]
@@ -89,7 +89,7 @@ def photo_lookup(
     visible = inside & (depth <= nearest + DEPTH_TOLERANCE_M)
     toward = camera.center - points
     cosine = (normals * toward).sum(1) / np.maximum(np.linalg.norm(toward, axis=1), 1e-9)
-    belief = sample_bilinear(np.stack([view.belief_head, view.belief_hair], axis=-1), uv)
+    belief = sample_texture(np.stack([view.belief_head, view.belief_hair], axis=-1), uv)
     shows = np.where(is_hair, belief[:, 1], belief[:, 0])
     confidence = np.where(visible, facing_belief(cosine) * shows, 0)
     return color, confidence.astype(np.float32), pixels
@@ -104,8 +104,7 @@ def surface_points(
     def fill(chosen: np.ndarray, faces: np.ndarray, vertices: np.ndarray, vertex_normals: np.ndarray) -> None:
         corners, weights = faces[face[chosen]], barycentric[chosen][..., None]
         positions[chosen] = (vertices[corners] * weights).sum(1)
-        mixed = (vertex_normals[corners] * weights).sum(1)
-        normals[chosen] = mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-9)
+        normals[chosen] = unit((vertex_normals[corners] * weights).sum(1))
 
     fill(surface == SURFACE_HEAD, scene.avatar.faces, scene.vertices, scene.normals)
     if scene.hair is not None:
@@ -121,7 +120,7 @@ def _seen_share(avatar: Avatar, surface: np.ndarray, face: np.ndarray, barycentr
     share = np.ones(len(face), np.float32)
     head = surface == SURFACE_HEAD
     uv = (avatar.uv[avatar.faces[face[head]]] * barycentric[head][..., None]).sum(1)
-    share[head] = sample_bilinear(avatar.confidence[..., None] / np.float32(255), uv)[:, 0]
+    share[head] = sample_texture(avatar.confidence[..., None] / np.float32(255), uv)[:, 0]
     return share
 
 

@@ -18,6 +18,7 @@ from avatar3d.avatar import Avatar, BakedField
 from avatar3d.camera import Camera
 from avatar3d.color import srgb_to_linear
 from avatar3d.field.network import NeuralField
+from avatar3d.geometry import unit
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Frame, RenderOptions, box_filter
 from avatar3d.render.hair_levels import merge_levels
@@ -55,10 +56,6 @@ class Fragments:
     gloss: np.ndarray
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-
-
 def _interpolated(raster: Raster, faces: np.ndarray, columns: list[np.ndarray]) -> list[np.ndarray]:
     """Vertex attributes (V, k) at each fragment, (N, k) f32 each."""
     table = np.concatenate(columns, axis=1).astype(np.float32)
@@ -79,7 +76,7 @@ def _head_fragments(scene: Scene, camera: Camera, raster: Raster, directions: np
     )  # fmt: skip
     return Fragments(
         SURFACE_HEAD, -1, raster.pixel, layout.order[raster.face], raster.barycentric, raster.depth, raster.front,
-        uv, canonical, position, _unit(normal), _unit(d), _unit(camera.center.astype(np.float32) - position), shade,
+        uv, canonical, position, unit(normal), unit(d), unit(camera.center.astype(np.float32) - position), shade,
         alpha[:, 0], field_weight[:, 0], gloss,
     )  # fmt: skip
 
@@ -96,7 +93,7 @@ def _hair_fragments(scene: Scene, camera: Camera, level: int, raster: Raster, ve
     ones = np.ones(len(raster.pixel), np.float32)
     return Fragments(
         SURFACE_HAIR, level, raster.pixel, raster.face, raster.barycentric, raster.depth, raster.front,
-        uv, canonical, position, _unit(normal), _unit(d), _unit(camera.center.astype(np.float32) - position), shade,
+        uv, canonical, position, unit(normal), unit(d), unit(camera.center.astype(np.float32) - position), shade,
         ones, ones, np.zeros((len(ones), 2), np.float32),
     )  # fmt: skip
 

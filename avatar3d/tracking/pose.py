@@ -8,7 +8,7 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
-from avatar3d.face.landmarks import LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS, FaceLandmarks
+from avatar3d.face.landmarks import FACE_OVAL, LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS, FaceLandmarks
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.motion.code import ARKIT_INDEX, LOOK_INDICES, LOOK_MAX_RAD, NECK_M, MotionCode, look_angles
 from avatar3d.motion.rotation import matrix_quaternion
@@ -20,10 +20,6 @@ STABLE = (
     1, 2, 4, 5, 6, 8, 9, 19, 27, 28, 33, 45, 48, 51, 56, 64, 66, 94, 98, 107, 115, 122, 129, 130, 133, 151, 168, 174, 188, 190,
     193, 195, 196, 197, 209, 217, 220, 226, 236, 243, 244, 248, 257, 258, 263, 275, 278, 281, 286, 294, 296, 327, 336, 344, 351,
     358, 359, 362, 399, 412, 414, 417, 419, 420, 437, 440, 456, 463, 464, 465,
-)  # fmt: skip
-OUTLINE = (
-    10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377, 152, 148, 176, 149, 150, 136,
-    172, 58, 132, 93, 234, 127, 162, 21, 54, 103, 67, 109,
 )  # fmt: skip
 STABLE_WEIGHT, OTHER_WEIGHT, OUTLINE_WEIGHT = 1.0, 0.35, 0.08
 ROBUST_PX_PER_IOD = 0.03  # residual, in distances between the eyes, at which a point's weight starts to fall
@@ -96,7 +92,7 @@ class FaceMotion:
         self.intrinsics = np.array([[focal, 0, self.width / 2], [0, focal, self.height / 2], [0, 0, 1.0]])
         self._weight = np.full(468, OTHER_WEIGHT)
         self._weight[list(STABLE)] = STABLE_WEIGHT
-        self._weight[list(OUTLINE)] = OUTLINE_WEIGHT
+        self._weight[list(FACE_OVAL)] = OUTLINE_WEIGHT
 
     def code(self, landmarks: FaceLandmarks, weights: np.ndarray, time_ns: int, sequence: int) -> MotionCode:
         """The motion code of this frame. weights: (52,) from the blendshape network."""

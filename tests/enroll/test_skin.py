@@ -95,12 +95,12 @@ def test_unseen_skin_has_the_skins_colour_and_no_backdrop(calm, head):
 
 def test_the_texture_has_no_seam(calm, head):
     """Both copies of a vertex on a texture seam read nearly the same colour."""
-    from avatar3d.field.shells import sample_bilinear
+    from avatar3d.field.shells import sample_texture
 
     skin = calm[3]
     copies = np.flatnonzero((head.weld != np.arange(len(head.weld))) & (head.vertex_part == 0))
     texture = skin.base_color.astype(np.float32)
-    ours, theirs = (sample_bilinear(texture, head.uv[index]) for index in (copies, head.weld[copies]))
+    ours, theirs = (sample_texture(texture, head.uv[index]) for index in (copies, head.weld[copies]))
     assert np.abs(ours - theirs).mean() < 4
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import pytest
 from analytic import cast, eye_view
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from avatar3d.camera import Camera, stereo_pair
-from avatar3d.evaluate.correspondence import correspond, pixel_centres, sample_bilinear
+from avatar3d.evaluate.correspondence import correspond
 
 
 def _pair(size=96, ipd_m=0.063, yaw=0.0, pitch=0.0, inward=0.0):
@@ -64,16 +63,3 @@ def test_disparity_is_focal_length_times_baseline_over_depth():
     depth = left.at_centres(left.depth)[links.covisible]
     expected = left.camera.intrinsics[0, 0] * 0.063 / depth
     np.testing.assert_allclose(links.disparity_px[links.covisible], expected, atol=1e-3)
-
-
-@settings(max_examples=50, deadline=None)
-@given(x=st.floats(0.5, 6.5), y=st.floats(0.5, 4.5))
-def test_bilinear_sampling_reproduces_a_plane(x, y):
-    grid = pixel_centres(5, 7)
-    image = (2 * grid[..., 0] - 3 * grid[..., 1]).astype(np.float32)
-    assert sample_bilinear(image, np.array([x, y])) == pytest.approx(2 * x - 3 * y, abs=1e-4)
-
-
-def test_sampling_outside_takes_the_border():
-    image = np.arange(6, dtype=np.float32).reshape(2, 3)
-    assert sample_bilinear(image, np.array([[-5.0, -5.0], [99.0, 99.0], [np.nan, np.nan]])).tolist() == [0, 5, 0]

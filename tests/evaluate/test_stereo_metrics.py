@@ -10,8 +10,9 @@ from analytic import eye_view
 
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.evaluate import controls
-from avatar3d.evaluate.correspondence import correspond, pixel_centres, sample_bilinear
+from avatar3d.evaluate.correspondence import correspond, pixel_centres
 from avatar3d.evaluate.metrics import StereoSample, color_difference, measure_displacements, summarise
+from avatar3d.geometry import sample_bilinear
 
 SIZE = 320
 IPD_M = 0.063

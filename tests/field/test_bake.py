@@ -11,7 +11,7 @@ from avatar3d.errors import InputError
 from avatar3d.field import FieldConfig, evaluate, new_field
 from avatar3d.field.bake import bake, cosine_directions, project
 from avatar3d.field.definition import box_of
-from avatar3d.field.shells import sample_bilinear, uv_raster
+from avatar3d.field.shells import sample_texture, uv_raster
 from tests.make_avatar import synthetic_avatar
 
 QUAD_UV = np.array([[0.25, 0.25], [0.75, 0.25], [0.75, 0.75], [0.25, 0.75]], np.float32)
@@ -33,7 +33,7 @@ def test_bilinear_sampling_on_the_island_never_reads_an_empty_texel() -> None:
     raster = uv_raster(QUAD_FACES, QUAD_UV, (50, 70))
     texture = raster.scatter(np.ones((len(raster.texel), 1), np.float32))
     rng = np.random.default_rng(0)
-    assert sample_bilinear(texture, rng.uniform(0.25, 0.75, (5000, 2))).min() > 0.9999
+    assert sample_texture(texture, rng.uniform(0.25, 0.75, (5000, 2))).min() > 0.9999
 
 
 def test_an_empty_atlas_is_empty() -> None:
