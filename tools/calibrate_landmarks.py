@@ -27,7 +27,6 @@ from avatar3d.render.raster import nearest, rasterise
 ROUNDS = 6
 STEP = 0.8  # of the mean residual: the fit follows each move
 FACING = 0.25  # points turned away further are guesses of the network
-DEPTH_RIDGE = 0.3  # photos hardly tell depth
 SPREAD_M = 0.0015  # residual between people at which a point is half trusted
 CONFIDENCE_FLOOR = 0.15
 

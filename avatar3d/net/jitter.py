@@ -67,11 +67,6 @@ class JitterBuffer:
         """How much later than the quickest packet allows the head is shown."""
         return 0 if self._lag_ns is None else max(0, round(self._lag_ns - self._least_ns))
 
-    @property
-    def ahead_ns(self) -> int:
-        """How far the instant shown last is beyond the newest code; negative where it lies between codes."""
-        return 0 if self._position_ns is None or not self._times else self._position_ns - self._times[-1]
-
     def put(self, arrival: Arrival) -> None:
         """Take a code. One older than what was shown is of use only to the estimate of the delay."""
         code, now_ns = arrival.code, arrival.arrived_ns

@@ -69,8 +69,7 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
             drive = _Drive(arguments, calibration)
 
             def each(frame: TrackedFrame) -> None:
-                identity, code = drive(frame)
-                add(preview.compose(frame, identity, code, draw))
+                add(preview.compose(frame, drive(frame), draw))
 
         result = track(source, arguments.faces, limit=limit, progress=progress, each=each)
         identity = arguments.face if arguments.face is not None else result.longest()
@@ -108,7 +107,7 @@ class _Drive:
         self._face, self._smooth, self._calibration = arguments.face, arguments.smooth, calibration
         self._state: FilterState | None = None
 
-    def __call__(self, frame: object) -> tuple[int | None, MotionCode | None]:
+    def __call__(self, frame: object) -> MotionCode | None:
         from avatar3d.motion.filter import smooth
 
         codes = frame.codes  # type: ignore[attr-defined]
@@ -119,7 +118,7 @@ class _Drive:
             code = self._state.smooth
         if code is not None and self._calibration is not None:
             code = self._calibration.apply(code)  # type: ignore[attr-defined]
-        return identity, code
+        return code
 
 
 def _finished(codes: list[MotionCode], smooth: bool, calibration: object) -> list[MotionCode]:

@@ -104,7 +104,7 @@ def draw_landmarks(picture: np.ndarray, landmarks: FaceLandmarks, code: MotionCo
         cv2.arrowedLine(picture, (round(nose[0]), round(nose[1])), (round(tip[0]), round(tip[1])), color, 2, cv2.LINE_AA)
 
 
-def compose(frame: TrackedFrame, identity: int | None, code: MotionCode | None, draw: Draw) -> np.ndarray:
+def compose(frame: TrackedFrame, code: MotionCode | None, draw: Draw) -> np.ndarray:
     """(HEIGHT_PX, W + HEIGHT_PX, 3) u8: the frame with its faces, and the head driven by `code` (empty without one)."""
     height, width = frame.rgb.shape[:2]
     scale = HEIGHT_PX / height

@@ -27,7 +27,6 @@ class CaptureSource(SourceBase):
         self._capture, self._face, self._calibration = capture, face, calibration
         self._tracker = VideoTracker(capture.width, capture.height, face + 1)
         self._frames: Iterator[tuple[int, np.ndarray]] = iter(capture)
-        self._sequence = 0
 
     def read(self, timeout_s: float = 1.0) -> MotionCode | None:
         """The next code; a camera without a face in sight gives None for each frame, a video goes on to the next face."""

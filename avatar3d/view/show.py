@@ -91,17 +91,16 @@ class View:
         self._ladder.begin(self._stage.available, costs, period_s * 1e3)
         gc.collect()
         gc.freeze()  # a full collection would walk the avatars and cost a frame or more
-        began_s: float | None = None
         try:
-            began_s = self._frames(period_s)
+            self._frames(period_s)
         except KeyboardInterrupt:
             if self._options.frames is not None:
                 raise
         finally:
             self._stage.close()
-        return self._report(period_s, costs, began_s)
+        return self._report(period_s, costs)
 
-    def _frames(self, period_s: float) -> float:
+    def _frames(self, period_s: float) -> None:
         options, window, tally = self._options, self._window, self._tally
         began_s = last_s = due_s = time.monotonic()
         while options.frames is None or tally.frames < options.frames:
@@ -124,7 +123,6 @@ class View:
             tally.timed = tally.frames
             last_s = shown_s
             self._ladder.observe(shown_s, draw_ms, period_s * 1e3, late, self._cast.source_age_s(time.monotonic_ns()))
-        return began_s
 
     def _obey(self, seconds: float) -> None:
         """Do what mouse and keyboard ask for."""
@@ -190,7 +188,7 @@ class View:
         tally.drawn(now_s, draw_ms, (prepared - started) * 1e3, latency_ms)
         return draw_ms
 
-    def _report(self, period_s: float, costs: tuple[float | None, ...], began_s: float | None) -> dict[str, Any]:
+    def _report(self, period_s: float, costs: tuple[float | None, ...]) -> dict[str, Any]:
         return {
             "window": "glfw",
             "gl_renderer": self._stage.gl_renderer,

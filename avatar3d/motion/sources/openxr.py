@@ -50,10 +50,10 @@ def weights_code(
     if gaze is not None:
         angles = gaze_angles(gaze)
         measured = None if angles is None else angles - look_angles(np.nan_to_num(np.clip(arkit, 0, 1)))
-    return door.admit(arkit, gaze=measured, confidence=_regions(confidence, arkit, table.missing), time_ns=time_ns)
+    return door.admit(arkit, gaze=measured, confidence=_regions(confidence, table.missing), time_ns=time_ns)
 
 
-def _regions(confidence: Sequence[float] | None, arkit: np.ndarray, missing: dict[str, str]) -> np.ndarray:
+def _regions(confidence: Sequence[float] | None, missing: dict[str, str]) -> np.ndarray:
     """(5,) for CONFIDENCE_REGIONS; a region that the vocabulary cannot give at all has 0, and so has the head's pose."""
     sure = np.ones(5)
     if confidence is not None and len(confidence) >= 2:
