@@ -1,4 +1,4 @@
-"""Geometry and interpolation that several parts share: normals, unit vectors, soft steps, bilinear samples; numpy only."""
+"""Normals, unit vectors, soft steps, bilinear and random samples: what several parts compute alike; numpy only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9)
 
 
-def smoothstep(low: float, high: float, values: np.ndarray) -> np.ndarray:
+def smoothstep(low: float | np.ndarray, high: float | np.ndarray, values: np.ndarray) -> np.ndarray:
     """0 below `low`, 1 above `high`, cubic between."""
     share = np.clip((values - low) / (high - low), 0, 1)
     return share * share * (3 - 2 * share)
@@ -53,3 +53,14 @@ def sample_bilinear(image: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     top = flat[first] * (1 - fx) + flat[first + right] * fx
     bottom = flat[first + down] * (1 - fx) + flat[first + down + right] * fx
     return top * (1 - fy) + bottom * fy
+
+
+def random_points(
+    vertices: np.ndarray, faces: np.ndarray, weight: np.ndarray | float, count: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """`count` random points of a mesh as (face (count,), barycentric (count, 3) f32), by area × weight (F,)."""
+    corners = vertices[faces]
+    area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1) * weight + 1e-20
+    chosen = rng.choice(len(faces), count, p=area / area.sum())
+    root, along = np.sqrt(rng.random((count, 1))), rng.random((count, 1))
+    return chosen, np.concatenate([1 - root, root * (1 - along), root * along], axis=1).astype(np.float32)

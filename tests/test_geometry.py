@@ -1,4 +1,4 @@
-"""What several parts lean on: bilinear samples, unit vectors, soft steps."""
+"""What several parts lean on: bilinear and random samples, unit vectors, soft steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from avatar3d.geometry import sample_bilinear, smoothstep, unit
+from avatar3d.geometry import random_points, sample_bilinear, smoothstep, unit
 
 
 @settings(max_examples=50, deadline=None)
@@ -41,3 +41,13 @@ def test_a_soft_step_is_level_at_both_ends_and_falls_when_its_ends_are_swapped()
     assert smoothstep(0.2, 0.8, values) == pytest.approx(np.array([0, 0, 0.5, 1, 1]))
     assert smoothstep(0.8, 0.2, values) == pytest.approx(np.array([1, 1, 0.5, 0, 0]))
     assert smoothstep(0.0, 1.0, np.array(1e-3)) < 1e-5
+
+
+def test_random_points_lie_on_the_mesh_in_proportion_to_area_and_weight():
+    square = np.array([[0, 0, 0], [2, 0, 0], [2, 1, 0], [0, 1, 0]], np.float32)
+    faces = np.array([[0, 1, 2], [0, 2, 3]])
+    face, barycentric = random_points(square, faces, np.array([3.0, 1.0]), 20_000, np.random.default_rng(5))
+    assert barycentric.min() >= 0 and barycentric.sum(1) == pytest.approx(1, abs=1e-6)
+    assert np.mean(face == 0) == pytest.approx(0.75, abs=0.02)
+    middle = (square[faces[face]] * barycentric[..., None]).sum(1)[face == 0].mean(0)
+    assert middle == pytest.approx(square[faces[0]].mean(0), abs=0.02)

@@ -9,6 +9,7 @@ import numpy as np
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.hair_shape import look_up
+from avatar3d.geometry import smoothstep
 from avatar3d.head.model import SKIN, HeadModel
 
 # Eyes lie half way down a head (the head model's mean: 0.99); a fit to the face alone leaves the cranium 12 % low.
@@ -51,6 +52,6 @@ def _field(vertices: np.ndarray, forehead: np.ndarray, head: HeadModel) -> np.nd
     face_end = np.arcsin((forehead - centre)[1] / np.linalg.norm(forehead - centre))
     ahead = np.clip(offset[:, 2] / np.maximum(np.hypot(offset[:, 0], offset[:, 2]), 1e-6), 0, 1)
     start = SIDE_FROM_RAD + (face_end - SIDE_FROM_RAD) * ahead
-    t = np.clip((elevation - start) / (WHOLE_FROM_RAD + 0.3 * ahead - start), 0, 1)
-    share = t * t * (3 - 2 * t) * (head.vertex_part == SKIN) * (1 - np.clip(head.regions["ears"], 0, 1))
+    raised = smoothstep(start, WHOLE_FROM_RAD + 0.3 * ahead, elevation)
+    share = raised * (head.vertex_part == SKIN) * (1 - np.clip(head.regions["ears"], 0, 1))
     return offset / distance[:, None] * share[:, None]

@@ -13,8 +13,8 @@ from avatar3d.enroll.hair_grid import MAX_COLATITUDE_RAD, enlarge, ray_angles, r
 from avatar3d.enroll.hair_shape import COLUMNS, ROWS, HairShape, build_shape, look_up
 from avatar3d.enroll.hair_texture import LEVELS, OCCLUSION, HairTexture, build_texture
 from avatar3d.enroll.segment import Segmentation
+from avatar3d.geometry import smooth_normals
 from avatar3d.head.model import SKIN, HeadModel
-from avatar3d.render.scene import smooth_normals
 
 MESH_ROWS, MESH_COLUMNS = 36, 64  # 10 mm a cell: the outline's polygon stays within 0.15 mm of round
 # Depth of the strand layers over the thickness, and its bounds: in the upper one the levels lie a pixel apart at arm's length,

@@ -14,6 +14,7 @@ from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.hair_grid import Harmonic, blur, cell_centres, enlarge, mirrored, ray_angles, ray_directions, sample
 from avatar3d.enroll.hair_strands import flow_step, grain, smear
 from avatar3d.enroll.segment import Segmentation
+from avatar3d.geometry import smoothstep
 from avatar3d.head.model import HeadModel
 
 ROWS, COLUMNS = 72, 128  # about 5 mm a cell on the head; finer shapes are the opacity's work
@@ -313,8 +314,7 @@ class _Solver:
             # Hair that leaves the ears free is cut shorter toward the nape.
             ear_top, nape = self.ears[:, 1].max() + NAPE_FULL_ABOVE_EAR_M, self.ears[:, 1].min() - NAPE_BELOW_EAR_M
             height = self.centre[1] + self.rays[..., 1] * self.scalp
-            share = np.clip((height - nape) / (ear_top - nape), 0, 1)
-            taper = taper * (NAPE_SHARE + (1 - NAPE_SHARE) * share * share * (3 - 2 * share))
+            taper = taper * (NAPE_SHARE + (1 - NAPE_SHARE) * smoothstep(nape, ear_top, height))
         return blur(RIM_THICKNESS_M + np.clip(thickness - RIM_THICKNESS_M, 0, None) * taper, 0.5).astype(np.float64)
 
 

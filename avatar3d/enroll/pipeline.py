@@ -31,6 +31,7 @@ from avatar3d.face import FaceTracker
 from avatar3d.field.bake import bake
 from avatar3d.generator import load_generator
 from avatar3d.generator.protocol import Generator, PhotoEvidence
+from avatar3d.geometry import smoothstep
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import HeadModel
 from avatar3d.photo import load_photo
@@ -203,8 +204,7 @@ def _cover(vertices: np.ndarray, head: HeadModel) -> np.ndarray:
     """(V,) coverage: 0 at the lowest rim of the bust and the tips of the lashes, 1 on the head."""
     bust = head.regions["bust"] > 0
     lowest = vertices[bust, 1].min()
-    rise = np.clip((vertices[:, 1] - lowest) / BUST_FADE_M - 0.3, 0.0, 1.0)
-    cover = rise * rise * (3 - 2 * rise)
+    cover = smoothstep(0.3, 1.3, (vertices[:, 1] - lowest) / BUST_FADE_M)
     return np.where(head.vertex_part == PART_LASH, head.regions["lashes"], cover).astype(np.float32)
 
 

@@ -202,8 +202,8 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) 
     sample = _bilinear(size, seen.uv[kept])
     matrix = sp.csr_matrix((sample.data * (weight[kept] * grey).repeat(4), (row.repeat(4), sample.indices)),
                            (len(pixels), size[0] * size[1]))  # fmt: skip
-    tint = np.stack([np.bincount(row, weight[kept] * shade[:, c], len(pixels)) for c in range(3)], 1)
-    tint = tint / np.maximum(np.bincount(row, weight[kept] * grey, len(pixels)), 1e-6)[:, None]
+    tint: np.ndarray = np.stack([np.bincount(row, weight[kept] * shade[:, c], len(pixels)) for c in range(3)], 1)
+    tint /= np.maximum(np.bincount(row, weight[kept] * grey, len(pixels)), 1e-6)[:, None]
     covered = np.bincount(row, weight[kept], len(pixels))
     target = photo * covered[:, None] / np.maximum(tint, 0.1)
     # Errors count as they are seen, in encoded light: the slope of the sRGB curve, about lum^-0.55.

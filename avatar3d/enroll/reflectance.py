@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from avatar3d.avatar import HairShells
-from avatar3d.geometry import unit
+from avatar3d.geometry import smoothstep, unit
 from avatar3d.render.scene import light_basis, light_direction
 
 SKIN_ROUGHNESS = 0.45  # one lobe between the two of Weyrich et al. 2006 for cheek and forehead; alpha = roughness²
@@ -69,8 +69,7 @@ def skin_highlight(key: KeyLight, normals: np.ndarray, toward_eye: np.ndarray) -
     mirrored = 2 * (normals * toward_eye).sum(-1, keepdims=True) * normals - toward_eye
     grazing = SKIN_F0 + max(1 - SKIN_ROUGHNESS - SKIN_F0, 0) * (1 - cosine_eye) ** 5
     around = np.maximum(light_basis(mirrored) @ key.ambient, 0) * (AMBIENT_SHARE * grazing)[..., None]
-    ramp = np.clip(cosine_eye / GRAZING_COSINE, 0, 1)
-    return np.minimum((lamp + around) * (ramp * ramp * (3 - 2 * ramp))[..., None], MAX_HIGHLIGHT).astype(np.float32)
+    return np.minimum((lamp + around) * smoothstep(0, GRAZING_COSINE, cosine_eye)[..., None], MAX_HIGHLIGHT).astype(np.float32)
 
 
 def hair_highlight(
@@ -82,8 +81,7 @@ def hair_highlight(
 
     def lobe(shift: float, exponent: float) -> np.ndarray:
         along = (unit(strands + shift * normals) * half).sum(-1)
-        fade = np.clip(along + 1, 0, 1)
-        return fade * fade * (3 - 2 * fade) * np.maximum(1 - along**2, 0) ** (exponent / 2)
+        return smoothstep(-1, 0, along) * np.maximum(1 - along**2, 0) ** (exponent / 2)
 
     first = HAIR_STRENGTH_FIRST * lobe(HAIR_SHIFT_FIRST, HAIR_EXPONENT_FIRST)[..., None]
     second = HAIR_STRENGTH_SECOND * lobe(HAIR_SHIFT_SECOND, HAIR_EXPONENT_SECOND)[..., None] * albedo

@@ -30,8 +30,9 @@ from avatar3d.errors import InputError
 from avatar3d.field.bake import cosine_directions
 from avatar3d.field.definition import FieldConfig, box_of, new_field
 from avatar3d.field.network import Adam, NeuralField
+from avatar3d.field.shells import sample_texture
 from avatar3d.generator.protocol import Generator, PhotoEvidence, drawn_request
-from avatar3d.geometry import smoothstep, unit
+from avatar3d.geometry import random_points, smoothstep, unit
 from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressCallback, silent
 from avatar3d.render.frame import SURFACE_HAIR
@@ -43,7 +44,6 @@ from avatar3d.render.reference import (
     composite,
     fragments,
     live_residual,
-    sample,
     shade_fragments,
     textures_of,
 )
@@ -254,7 +254,7 @@ def _seen_hair(cosine: np.ndarray) -> np.ndarray:
 def _seen(avatar: Avatar, layer: Fragments) -> np.ndarray:
     if layer.surface == SURFACE_HAIR:
         return _seen_hair(layer.d[:, 2])
-    return _texture(avatar.confidence[..., None] / np.float32(255), layer.uv)[:, 0]
+    return sample_texture(avatar.confidence[..., None] / np.float32(255), layer.uv)[:, 0]
 
 
 def _pixels(avatar: Avatar, view: _View, count: int) -> _Pixels:
@@ -398,17 +398,6 @@ class _Teacher:
     bare: np.ndarray
 
 
-def _points_on(
-    vertices: np.ndarray, faces: np.ndarray, probability: np.ndarray, count: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """`count` random points of a mesh as (face (count,), barycentric (count, 3)), by area × probability (F,)."""
-    corners = vertices[faces]
-    area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1) * probability
-    chosen = rng.choice(len(faces), count, p=area / area.sum())
-    root, along = np.sqrt(rng.random((count, 1))), rng.random((count, 1))
-    return chosen, np.concatenate([1 - root, root * (1 - along), root * along], axis=1).astype(np.float32)
-
-
 def _directions(normals: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """World directions and local d, each (N, S, D, 3)."""
     sets = [around_normals(normals, view_sphere(DIRECTIONS, rng)) for _ in range(DIRECTION_SETS)]
@@ -424,12 +413,12 @@ def _skin_teacher(scene: Scene, key: KeyLight, camera: Camera, rng: np.random.Ge
     weight = avatar.field_weight[avatar.faces].mean(1) * (avatar.part == PART_SKIN)
     if not (weight > 0).any():
         return None
-    face, barycentric = _points_on(avatar.vertices, avatar.faces, weight, SKIN_POINTS, rng)
+    face, barycentric = random_points(avatar.vertices, avatar.faces, weight, SKIN_POINTS, rng)
     mix = _mixer(avatar.faces[face], barycentric)
     normals = unit(mix(scene.normals))
     toward, d = _directions(normals, rng)
     repeated = np.broadcast_to(normals[:, None, None], toward.shape)
-    color = _texture(srgb_to_linear(avatar.base_color), mix(avatar.uv)) * mix(scene.shade)
+    color = sample_texture(srgb_to_linear(avatar.base_color), mix(avatar.uv)) * mix(scene.shade)
     target = skin_highlight(key, repeated, toward)
     facing = _facing(mix(scene.vertices), normals, camera)
     return _centred(mix(avatar.vertices), d, target, color, -1, facing, np.ones(len(face)))
@@ -442,22 +431,22 @@ def _hair_teacher(scene: Scene, key: KeyLight, camera: Camera, rng: np.random.Ge
     shells = hair.shells
     strands = hair_strands(shells) @ hair.rotation.T
     centers = shells.uv[shells.faces].mean(1)
-    opacity = [_texture(level[..., None] / np.float32(255), centers)[:, 0] for level in shells.opacity]
+    opacity = [sample_texture(level[..., None] / np.float32(255), centers)[:, 0] for level in shells.opacity]
     shares = np.array([values.mean() for values in opacity]) + 1e-6
     counts = np.ceil(HAIR_POINTS * shares / shares.sum()).astype(int)
     teachers = []
     for level, count in enumerate(counts):
-        face, barycentric = _points_on(hair.canonical(level), shells.faces, opacity[level] + BARE_POINT_SHARE, count, rng)
+        face, barycentric = random_points(hair.canonical(level), shells.faces, opacity[level] + BARE_POINT_SHARE, count, rng)
         mix = _mixer(shells.faces[face], barycentric)
         normals, strand = unit(mix(hair.normals)), unit(mix(strands.astype(np.float32)))
-        albedo = _texture(srgb_to_linear(shells.color), mix(shells.uv))
+        albedo = sample_texture(srgb_to_linear(shells.color), mix(shells.uv))
         toward, d = _directions(normals, rng)
         repeated, along, tint = (np.broadcast_to(a[:, None, None], toward.shape) for a in (normals, strand, albedo))
         # What lies deeper in the hair gets less of the lamp too.
         target = hair_highlight(key, repeated, along, tint, toward) * shells.occlusion[level]
         color = albedo * shells.occlusion[level] * mix(hair.shade)
         facing = _facing(mix(hair.vertices(level)), normals, camera)
-        opacity_there = _texture(shells.opacity[level][..., None] / np.float32(255), mix(shells.uv))[:, 0]
+        opacity_there = sample_texture(shells.opacity[level][..., None] / np.float32(255), mix(shells.uv))[:, 0]
         teachers.append(_centred(mix(hair.canonical(level)), d, target, color, level, facing, opacity_there))
     return teachers
 
@@ -465,10 +454,6 @@ def _hair_teacher(scene: Scene, key: KeyLight, camera: Camera, rng: np.random.Ge
 def _mixer(corners: np.ndarray, barycentric: np.ndarray):  # type: ignore[no-untyped-def]
     """A function that interpolates vertex attributes (V, k) at points given as vertex triples and barycentrics."""
     return lambda attribute: (attribute[corners] * barycentric[..., None]).sum(1).astype(np.float32)
-
-
-def _texture(texture: np.ndarray, uv: np.ndarray) -> np.ndarray:
-    return sample(torch.from_numpy(np.ascontiguousarray(texture, np.float32)), torch.from_numpy(uv)).numpy()
 
 
 def _facing(positions: np.ndarray, normals: np.ndarray, camera: Camera) -> np.ndarray:

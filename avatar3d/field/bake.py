@@ -13,6 +13,7 @@ from avatar3d.color import linear_to_srgb, srgb_to_linear
 from avatar3d.errors import InputError
 from avatar3d.field.definition import HARMONICS, bound, evaluate, spherical_harmonics, unit_positions
 from avatar3d.field.shells import sample_texture, uv_raster
+from avatar3d.geometry import random_points
 
 SKIN_SIZE = (384, 384)  # texels; the field's finest cell is 2.6 mm, a texel on the face about 1 mm
 HAIR_SIZE = (144, 256)  # a level's texture; quarter of the hair colour's resolution
@@ -88,7 +89,7 @@ def bake(avatar: Avatar, weights: np.ndarray | None = None, seed: int = 0) -> Ba
     measured = avatar.faces[(avatar.part == PART_SKIN) & (avatar.field_weight[avatar.faces] > 0.5).all(1)]
     skin_db = CAP_DB
     if len(measured):
-        points, uv = surface_samples(avatar.vertices, measured, avatar.uv, MEASURED_SAMPLES, rng)
+        points, uv = _surface_samples(avatar.vertices, measured, avatar.uv, MEASURED_SAMPLES, rng)
         difference = _difference(params, avatar.base_color, points, uv, skin_q0, skin_q1, weights, rng)
         skin_db = _psnr(difference)
     hair_q0 = hair_q1 = None
@@ -113,7 +114,7 @@ def _bake_hair(
         level_q0, level_q1 = project(params, base + height * extent, weights, HAIR_DIRECTIONS)
         q0[level], q1[level] = raster.scatter(level_q0), raster.scatter(level_q1)
         surface = hair.base + height * hair.extent
-        points, uv = surface_samples(surface, hair.faces, hair.uv, MEASURED_SAMPLES // count, rng)
+        points, uv = _surface_samples(surface, hair.faces, hair.uv, MEASURED_SAMPLES // count, rng)
         difference = _difference(params, hair.color, points, uv, q0[level, ..., :3], q1[level], weights, rng)
         # What a level shows in proportion to its opacity.
         differences.append(difference * sample_texture(hair.opacity[level][..., None] / np.float32(255), uv))
@@ -138,17 +139,14 @@ def _difference(
     return linear_to_srgb(albedo + baked) - linear_to_srgb(albedo + live)
 
 
-def surface_samples(
+def _surface_samples(
     vertices: np.ndarray, faces: np.ndarray, uv: np.ndarray, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """`count` points (count, 3) m and their uv (count, 2), uniform by area over a mesh."""
-    corners = vertices[faces]
-    area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1) + 1e-20
-    chosen = rng.choice(len(faces), count, p=area / area.sum())
-    root, along = np.sqrt(rng.random((count, 1))), rng.random((count, 1))
-    weights = np.concatenate([1 - root, root * (1 - along), root * along], axis=1)[..., None]
-    points = (corners[chosen] * weights).sum(1).astype(np.float32)
-    return points, (uv[faces[chosen]] * weights).sum(1).astype(np.float32)
+    chosen, barycentric = random_points(vertices, faces, 1.0, count, rng)
+    corners = faces[chosen]
+    points, places = ((values[corners] * barycentric[..., None]).sum(1).astype(np.float32) for values in (vertices, uv))
+    return points, places
 
 
 def _psnr(difference: np.ndarray) -> float:

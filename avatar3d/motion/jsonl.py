@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,15 +24,21 @@ def to_line(code: MotionCode) -> str:
     return json.dumps({"time_ns": code.time_ns, "sequence": code.sequence, **code.to_json()}, separators=(",", ":"))
 
 
-def parse_line(data: bytes, door: Door) -> MotionCode | None:
-    """The code of one line, or None where it is not one; unknown names are skipped, broken numbers mended at the door."""
+def read_object(data: bytes) -> dict[str, Any] | None:
+    """The JSON object of one line, or None where it is too long or holds none."""
     if len(data) > MAX_LINE:
         return None
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(value, dict) or not isinstance(value.get("weights"), dict):
+    return value if isinstance(value, dict) else None
+
+
+def parse_line(data: bytes, door: Door) -> MotionCode | None:
+    """The code of one line, or None where it is not one; unknown names are skipped, broken numbers mended at the door."""
+    value = read_object(data)
+    if value is None or not isinstance(value.get("weights"), dict):
         return None
     weights = np.zeros(52)
     for name, weight in value["weights"].items():

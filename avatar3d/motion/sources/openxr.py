@@ -10,7 +10,6 @@ OpenXR axes are right-handed with −Z ahead of the user and +X to the user's ri
 from __future__ import annotations
 
 import ctypes
-import json
 import math
 from collections.abc import Sequence
 
@@ -19,7 +18,7 @@ import numpy as np
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.door import Door
-from avatar3d.motion.jsonl import MAX_LINE, read_lines
+from avatar3d.motion.jsonl import read_lines, read_object
 from avatar3d.motion.sources.base import Recording, Spec
 from avatar3d.motion.vocabulary import vocabulary
 
@@ -126,13 +125,8 @@ def _floats(pointer: object, count: int) -> list[float]:
 
 def parse_line(data: bytes, door: Door) -> MotionCode | None:
     """The code of one recorded line, or None where it is not one."""
-    if len(data) > MAX_LINE:
-        return None
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict) or value.get("extension") not in tuple(EXTENSIONS):
+    value = read_object(data)
+    if value is None or value.get("extension") not in tuple(EXTENSIONS):
         return None
     when, weights, confidence = value.get("time", 0), value.get("weights"), value.get("confidence")
     if not _are_numbers([when]) or weights is None or not all(_are_numbers(item) for item in (weights, confidence or [])):
