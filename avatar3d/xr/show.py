@@ -13,6 +13,7 @@ import numpy as np
 
 from avatar3d.camera import Camera
 from avatar3d.errors import InputError, WorkError
+from avatar3d.files import write_bytes
 from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
 from avatar3d.runtime.cast import Cast
@@ -322,4 +323,4 @@ def _keep_views(folder: Path, seen: list[tuple[Camera, Any]], motion: MotionCode
         "motion": motion.to_json(),
         "cameras": [{**camera.to_json(), "near": camera.near_m, "far": camera.far_m} for camera, _ in seen],
     }
-    (folder / "views.json").write_text(json.dumps(facts), encoding="utf-8")
+    write_bytes(folder / "views.json", json.dumps(facts).encode())
