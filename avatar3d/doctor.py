@@ -46,11 +46,6 @@ def run_checks() -> list[Check]:
     return checks
 
 
-def all_well(checks: list[Check]) -> bool:
-    """Whether nothing that a core job needs is missing."""
-    return all(check.ok for check in checks)
-
-
 def _probe_name(probe: Callable[[], list[Check]]) -> str:
     return probe.__name__.strip("_").replace("_", " ")
 

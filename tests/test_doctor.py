@@ -73,7 +73,6 @@ def test_a_check_that_breaks_is_reported_and_the_others_go_on(monkeypatch):
     first, second = doctor.run_checks()
     assert not first.ok and "symbol not found" in first.found and first.fix
     assert second.name == "python" and second.ok
-    assert not doctor.all_well([first, second])
 
 
 @pytest.mark.parametrize(
