@@ -239,7 +239,7 @@ def _enroll(arguments: argparse.Namespace) -> None:
         "avatar": str(arguments.out), **result, "seconds": seconds, "bytes": arguments.out.stat().st_size
     }  # fmt: skip
     for warning in result["warnings"]:
-        print(f"avatar3d: {warning}", file=sys.stderr)
+        print(f"avatar3d: {arguments.photo.name}: {warning}", file=sys.stderr)
     _report(
         arguments,
         result,
@@ -291,7 +291,7 @@ def _render(arguments: argparse.Namespace) -> None:
     _report(
         arguments,
         {"files": files, "renderer": arguments.renderer, "seconds": seconds},
-        [f"{name}" for name in files],
+        files,
     )
 
 
@@ -346,7 +346,7 @@ def _read_cameras(path: Path) -> list[Camera]:
         value = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read the cameras {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not JSON: {error}; expected a list of {{name, width, height, K, R, t}}") from error
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_CAMERAS:
         raise InputError(f"{path} does not hold a list of 1 to {MAX_CAMERAS} cameras")

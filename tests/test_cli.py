@@ -65,6 +65,7 @@ def test_a_viewer_needs_no_torch(avatar_file, tmp_path):
         (["render", "{avatar}", "-o", "{tmp}/a.png", "--turntable", "1"], "2..720"),
         (["render", "{avatar}", "-o", "{tmp}/a.png", "--cameras", "{tmp}/none.json"], "none.json"),
         (["render", "{avatar}", "-o", "{tmp}/a.png", "--cameras", "{tmp}/text.jpg"], "is not JSON"),
+        (["render", "{avatar}", "-o", "{tmp}/a.png", "--cameras", "{tmp}/deep.json"], "is not JSON"),
         (["render", "{avatar}", "-o", "{tmp}/a.png", "--background", "blue"], "neither #rrggbb nor transparent"),
         (["render", "{avatar}"], "required: -o/--out"),
         (["render", "{avatar}", "-o", "{tmp}/a.png", "--motion", "{tmp}/none.csv"], "none.csv"),
@@ -75,6 +76,7 @@ def test_a_viewer_needs_no_torch(avatar_file, tmp_path):
 )
 def test_wrong_input_is_one_sentence_and_nothing_is_written(capsys, tmp_path, avatar_file, arguments, sentence):
     (tmp_path / "text.jpg").write_text("this is no picture")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
     before = sorted(tmp_path.iterdir())
     filled = [argument.format(tmp=tmp_path, avatar=avatar_file) for argument in arguments]
     code, out, err = run(capsys, *filled)

@@ -88,7 +88,7 @@ def read_config(path: str | Path | None = None) -> GovernorConfig:
         values = yaml.safe_load(source.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read the governor settings {source}: {error.strerror}") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except (UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
         raise InputError(f"{source} is not YAML: {error}") from error
     known = {entry.name for entry in fields(GovernorConfig)}
     if not isinstance(values, dict) or set(values) != known:

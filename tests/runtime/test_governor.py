@@ -205,6 +205,7 @@ def test_wrong_rungs_are_named(tmp_path, key, value):
 def test_a_file_that_is_missing_or_no_yaml_is_said_so(tmp_path):
     with pytest.raises(InputError, match="cannot read"):
         read_config(tmp_path / "none.yaml")
-    (tmp_path / "bad.yaml").write_text("a: [", encoding="utf-8")
-    with pytest.raises(InputError, match="not YAML"):
-        read_config(tmp_path / "bad.yaml")
+    for content in ("a: [", "[" * 5000):
+        (tmp_path / "bad.yaml").write_text(content, encoding="utf-8")
+        with pytest.raises(InputError, match="not YAML"):
+            read_config(tmp_path / "bad.yaml")
