@@ -144,6 +144,9 @@ def build_skin(
     linear = atlas_encoded**GAMMA
     paint_parts(linear, head, texels, eyes.exposure)
     paint_eyes(linear, eyes, view.fit, head, texels)
+    if (view.picture.rgb == view.picture.rgb[..., :1]).all():
+        # A greyscale photo's head is grey throughout: ivory teeth and a red tongue would be its only colours.
+        linear = np.repeat((linear @ LUMA_BT709)[:, None], 3, axis=1)
     canvas = np.broadcast_to(plain**GAMMA, (size * size, 3)).astype(np.float32).copy()
     canvas[texels.raster.texel] = linear
     base_color = to_u8(linear_to_srgb(canvas)).reshape(size, size, 3)

@@ -22,10 +22,11 @@ def head():
     return fitting_head()
 
 
-def enrolled(smile, head, size=1024):
+def enrolled(smile, head, size=1024, grey=False):
     face = staged_face(smile)
+    rgb = np.repeat(face.rgb[..., 1:2], 3, axis=2) if grey else face.rgb
     fit = fit_face(face.landmarks, face.motion.weights, 512, 512, face.camera.intrinsics[0, 0], head)
-    picture = crop(face.rgb, fit.camera, face.landmarks.points_px, 90.0, 640)
+    picture = crop(rgb, fit.camera, face.landmarks.points_px, 90.0, 640)
     matte = crop_mask(face.matte, picture)
     view = view_skin(picture, fit, head, matte, np.zeros_like(matte))
     return face, fit, view, build_skin(view, np.zeros_like(matte), size=size)
@@ -171,3 +172,9 @@ def test_hair_and_scalp_stay_off_the_skin_and_under_the_hair(calm, head):
     assert (colour[:, 1] <= colour[:, 0] + 4).mean() > 0.999, "no green anywhere"
     under = texels.raster.interpolate(head.faces, mask)[texels.on_graph] > 0.99
     assert np.median(colour[under], 0) == pytest.approx([51, 26, 13], abs=12)
+
+
+def test_a_greyscale_photo_makes_a_grey_head_teeth_and_tongue_too(head):
+    *_, skin = enrolled(0.0, head, size=512, grey=True)
+    assert np.ptp(skin.base_color, axis=2).max() <= 1  # of 255: rounding
+    assert np.ptp(skin.base_color) > 100
