@@ -654,7 +654,7 @@ class _Trainer:
         """Train; returns (iterations, seconds, first loss, last loss), the losses as means over a twentieth of the run."""
         options = self.options
         groups = [
-            (self.field.grid_parameters(), TABLE_RATE, self.options.table_decay),
+            (self.field.grid_parameters(), TABLE_RATE, options.table_decay),
             (self.field.mlp_parameters(), MLP_RATE, 0.0),
         ]
         optimizer = Adam(groups, ADAM_BETAS, ADAM_EPSILON)
@@ -785,7 +785,7 @@ def _teacher_figures(trainer: _Trainer, count: int) -> dict[str, float]:
     skin = trainer.teacher["level"] < 0
 
     def rms(value: torch.Tensor) -> float:
-        return float(255 * (value * slope[: len(value)] if len(value) == count else value).square().mean().sqrt())
+        return float(255 * (value * slope).square().mean().sqrt())
 
     skin_mean, skin_view = (mean * slope)[skin], ((residual - mean) * slope)[skin]
     return {
@@ -879,8 +879,7 @@ def _train(
     )
     pools = [(skin_pool, BATCH_SKIN_PIXELS, options.skin_share), (hair_pool, BATCH_HAIR_PIXELS, 1.0)]
     trainer = _Trainer(field, pools, kept, evidence.motion, options)
-    with _threads(options.threads):
-        iterations, seconds, loss_first, loss_last = trainer.run(progress)
+    iterations, seconds, loss_first, loss_last = trainer.run(progress)
     with torch.no_grad():
         residual = live_residual(field, evidence.motion.weights)
         shaded = [shade_fragments(layer, textures, residual) for layer in view.drawn]
