@@ -336,7 +336,7 @@ class GpuAvatar:
             generated["field_network"] = field_network(avatar.neural_field)
 
         def head(detail: int, faded: int, fin: int, deltas: int, depth_only: int = 0, field: bool = True) -> Pass:
-            own = {"DETAIL": detail, "FADED": faded, "DELTAS": deltas, "FIN": fin, "SOFT": int(soft and not detail)}
+            own: dict[str, object] = {"DETAIL": detail, "FADED": faded, "DELTAS": deltas, "FIN": fin, "SOFT": int(soft and not detail)}
             own |= {"DEPTH_ONLY": depth_only, "GLOSS": int(not faded or self._faded_has_gloss)}
             if not field:
                 own["FIELD"] = FIELD_FORMS["mesh"]

@@ -126,6 +126,7 @@ class RealtimeRenderer:
         """The avatar on the GPU with what the options need."""
         if self._loaded is None or self._loaded.avatar is not avatar:
             self._switch(avatar)
+        assert self._loaded is not None
         loaded, variant = self._loaded, Variant.of(avatar, options)
         if variant not in loaded.passes:
             loaded.compile(variant)

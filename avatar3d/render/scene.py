@@ -14,6 +14,7 @@ import numpy as np
 
 from avatar3d.avatar import PART_EYE, PART_LASH, PART_MOUTH, PART_TEETH, PART_TONGUE, Avatar, HairShells
 from avatar3d.color import LUMA_BT709
+from avatar3d.geometry import smooth_normals
 from avatar3d.head.rig import head_transform, pose_vertices
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.facing import corner_planes
@@ -75,12 +76,6 @@ class Adjacency:
         sum_of = np.full(len(weld), -1)
         sum_of[welded[order][starts]] = np.arange(len(starts))
         return cls(corners, order % max(len(faces), 1), starts, sum_of[weld])
-
-
-def smooth_normals(vertices: np.ndarray, faces: np.ndarray, weld: np.ndarray) -> np.ndarray:
-    """`vertex_normals` of a mesh that is seen once: faces (F, 3), weld (V,) first vertex at the same place."""
-    adjacency = Adjacency.of(faces, weld)
-    return vertex_normals(corner_planes(vertices, adjacency.corners), adjacency)
 
 
 def vertex_normals(planes: np.ndarray, adjacency: Adjacency) -> np.ndarray:

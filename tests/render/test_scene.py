@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from avatar3d.avatar import PART_LASH, Avatar, TextureDelta
+from avatar3d.geometry import smooth_normals
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.scene import (
     MAX_DELTAS,
@@ -18,7 +19,6 @@ from avatar3d.render.scene import (
     layout_of,
     light_direction,
     shade_of,
-    smooth_normals,
     view_directions,
 )
 
