@@ -13,7 +13,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,8 @@ from avatar3d.files import write_bytes
 from avatar3d.motion.code import ARKIT_NAMES, MotionCode, look_angles, quaternion_matrix
 
 DEFAULT_FPS = 60.0  # what the app records at unless told otherwise; the FF of a timecode counts in it
+MIN_COUNTED = 12  # timecodes: of fewer, none says much about the rate
+FPS_TOLERANCE = 0.01  # of the app's rate: a recording's unevenness
 MAX_BYTES = 256_000_000  # four hours at 60 Hz
 MAX_ROWS = 400_000
 _HEAD_ANGLES = ("HeadYaw", "HeadPitch", "HeadRoll")
@@ -32,10 +35,11 @@ _WEIGHT_COLUMNS = tuple(name[0].upper() + name[1:] for name in ARKIT_NAMES)
 _DAY_S = 86_400.0
 
 
-def read_motion_csv(path: str | Path, fps: float = DEFAULT_FPS) -> list[MotionCode]:
+def read_motion_csv(path: str | Path, fps: float | None = None) -> list[MotionCode]:
     """The motion codes of a recording, one a row; capture times start at 0 in the first row.
 
-    fps: frames a second that the timecodes count in. Weights outside [0, 1] are clipped, missing angle columns are zero.
+    fps: frames a second that the timecodes count in; None: see `counted_fps`. Weights outside [0, 1] are
+    clipped, missing angle columns are zero.
     Raises InputError, with the line number where there is one, for a file that cannot be read, is too large, lacks a column,
     or holds a cell that is not a finite number.
     """
@@ -43,6 +47,9 @@ def read_motion_csv(path: str | Path, fps: float = DEFAULT_FPS) -> list[MotionCo
     try:
         header = next(rows)
         columns = _columns(header, path)
+        if fps is None:
+            place = columns["timecode"]
+            fps = counted_fps(row[place] for row in islice(_rows(Path(path)), 1, MAX_ROWS) if len(row) > place)
         codes: list[MotionCode] = []
         started_s = last_s = 0.0
         for line, row in enumerate(rows, start=2):
@@ -87,6 +94,24 @@ def write_motion_csv(path: str | Path, codes: Sequence[MotionCode], fps: float =
             cells += [f"{value:.6f}" for value in code.translation]
         writer.writerow([_timecode((code.time_ns - started_ns) / 1e9, fps), count, *cells])
     write_bytes(path, stream.getvalue().encode())
+
+
+def counted_fps(timecodes: Iterable[str]) -> float:
+    """Frames a second that timecodes count in, told by where their seconds turn over; DEFAULT_FPS where they do not tell.
+
+    A step of d frames that goes from frame a of one second to frame b of the next says a + d - b.
+    """
+    parts = [part for timecode in timecodes if (part := _parts(timecode)) is not None]
+    if len(parts) < MIN_COUNTED:
+        return DEFAULT_FPS
+    second, frame = np.array(parts).T
+    turn, step = np.diff(second), np.diff(frame)
+    if not (turn == 0).any() or not (turn == 1).any():
+        return DEFAULT_FPS
+    fps = float(np.median(np.median(step[turn == 0]) - step[turn == 1]))
+    if fps <= frame.max() or abs(fps / DEFAULT_FPS - 1) < FPS_TOLERANCE:
+        return DEFAULT_FPS
+    return round(fps, 3)
 
 
 def angle_columns(code: MotionCode, weights: np.ndarray) -> list[float]:
@@ -176,12 +201,19 @@ def _code(
     )
 
 
-def _seconds(timecode: str, fps: float, line: int, path: str | Path) -> float:
+def _parts(timecode: str) -> tuple[float, float] | None:
+    """(whole seconds, frames) of HH:MM:SS:FF; None for anything else."""
     try:
         hours, minutes, seconds, frames = (float(part) for part in timecode.strip().replace(";", ":").split(":"))
     except ValueError:
-        hours = minutes = seconds = frames = math.nan
-    total = hours * 3600 + minutes * 60 + seconds + frames / fps
+        return None
+    whole = hours * 3600 + minutes * 60 + seconds
+    return (whole, frames) if 0 <= whole < 100 * 3600 and 0 <= frames < math.inf else None
+
+
+def _seconds(timecode: str, fps: float, line: int, path: str | Path) -> float:
+    parts = _parts(timecode)
+    total = math.nan if parts is None else parts[0] + parts[1] / fps
     if not 0 <= total < 100 * 3600:  # not a number either
         raise InputError(f"line {line} of {path}: the timecode {timecode.strip()!r} is not HH:MM:SS:FF; repair the row")
     return total

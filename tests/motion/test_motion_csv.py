@@ -92,6 +92,14 @@ def test_what_is_written_reads_back(tmp_path, codes, step_ms):
         assert abs(after.time_ns - before.time_ns) <= 1e9 / 60 / 1000
 
 
+@pytest.mark.parametrize("fps", [15.0, 24.0, 30_000 / 1001, 30.0, 60.0, 120.0])
+def test_a_recording_tells_the_rate_its_timecodes_count_in(tmp_path, fps):
+    codes = [MotionCode(time_ns=round(index * 1e9 / fps)) for index in range(250) if index % 37]
+    write_motion_csv(tmp_path / "a.csv", codes, fps)
+    times = [code.time_ns for code in read_motion_csv(tmp_path / "a.csv")]
+    np.testing.assert_allclose(times, [code.time_ns - codes[0].time_ns for code in codes], atol=1e5)  # ns
+
+
 def test_the_written_header_is_the_apps(tmp_path):
     write_motion_csv(tmp_path / "a.csv", [MotionCode()])
     header, row = (tmp_path / "a.csv").read_text().splitlines()

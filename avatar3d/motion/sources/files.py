@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from avatar3d.errors import InputError
-from avatar3d.motion.csv import DEFAULT_FPS, read_motion_csv
+from avatar3d.motion.csv import read_motion_csv
 from avatar3d.motion.jsonl import read_motion_jsonl
 from avatar3d.motion.sources.base import Recording, Spec
 
 
 def open_csv(spec: Spec) -> Recording:
-    """A Live Link Face recording; fps is what its timecodes count in."""
+    """A Live Link Face recording; fps is what its timecodes count in, told by themselves where it is not given."""
     spec.only("fps")
-    text = spec.options.get("fps", str(DEFAULT_FPS))
+    text = spec.options.get("fps")
+    if text is None:
+        return Recording(read_motion_csv(spec.target))
     try:
         fps = float(text)
     except ValueError:
