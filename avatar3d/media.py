@@ -49,7 +49,8 @@ def check_suffix(path: str | Path, moving: bool) -> str:
     known = MOVIE_SUFFIXES + PICTURE_SUFFIXES if moving else PICTURE_SUFFIXES
     if suffix not in known:
         what = "a film, or a grid of pictures," if moving else "a picture"
-        raise InputError(f"cannot write {what} as {Path(path).name}: expected a name that ends in {', '.join(known)}")
+        hint = "" if suffix not in MOVIE_SUFFIXES else "; a film needs --turntable or --motion"
+        raise InputError(f"cannot write {what} as {Path(path).name}: expected a name that ends in {', '.join(known)}{hint}")
     return suffix
 
 

@@ -182,7 +182,7 @@ def machine(renderer_info: dict[str, str]) -> dict[str, object]:
 
 def _table(result: dict[str, object]) -> list[str]:
     lines = [
-        f"{'':12} {'size':>10} {'eyes':>4} {'p50':>8} {'p95':>8} {'p99':>8} {'max':>8} {'cpu':>8} {'÷ mesh':>7} {'÷ cpu':>6}"
+        f"{'times in ms':12} {'size':>10} {'eyes':>4} {'p50':>8} {'p95':>8} {'p99':>8} {'max':>8} {'cpu':>8} {'÷ mesh':>7} {'÷ cpu':>6}"
     ]
     for row in [*result["plain_mesh"], *result["runs"]]:  # type: ignore[misc]
         size = f"{row['width']}×{row['height']}"
