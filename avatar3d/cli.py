@@ -117,7 +117,7 @@ def build_parser() -> argparse.ArgumentParser:
     render.add_argument("--renderer", choices=("realtime", "reference"), default="realtime")
     render.add_argument("--supersample", type=int, default=2, choices=(1, 2, 3, 4))
     render.add_argument("--background", type=_background, default=_background("#f5f5f5"), metavar="#rrggbb|transparent")
-    render.add_argument("--fps", type=float, default=30.0)
+    render.add_argument("--fps", type=float, help="of a film (default: the motion's own rate, else 30)")
 
     export = commands.add_parser("export", help="write the posed mesh as PLY or OBJ, metres")
     _add_view_arguments(export)
@@ -286,6 +286,8 @@ def _render(arguments: argparse.Namespace) -> None:
             frames = renderer.render(avatar, motion, cameras, options)
             pictures.append([frame.to_srgb8(arguments.background) for frame in frames])
             progress((index + 1) / len(views), "drawing")
+    if arguments.fps is None:
+        arguments.fps = _own_fps(motions)
     files = _write_pictures(arguments, views, pictures)
     seconds = round(time.perf_counter() - started, 3)
     _report(
@@ -334,6 +336,7 @@ def _views(
     return [group] * len(motions), motions
 
 
+FILM_FPS = 30.0
 _LOOK_AT = (0.0, -0.02, -0.06)  # metres: the middle of a head with hair, in the head frame
 
 
@@ -357,6 +360,16 @@ def _read_cameras(path: Path) -> list[Camera]:
     if len({camera.name for camera in cameras}) != len(cameras):
         raise InputError(f"two cameras of {path} have the same name; each picture is named after its camera")
     return cameras
+
+
+def _own_fps(motions: list[MotionCode]) -> float:
+    """Frames a second at which a film of the codes plays at their own speed; FILM_FPS for a single one."""
+    from avatar3d.media import FPS_RANGE
+
+    span_s = (motions[-1].time_ns - motions[0].time_ns) / 1e9
+    if span_s <= 0:
+        return FILM_FPS
+    return min(max(round((len(motions) - 1) / span_s, 3), FPS_RANGE[0]), FPS_RANGE[1])
 
 
 def _write_pictures(arguments: argparse.Namespace, views: list[list[Camera]], pictures: list[list[np.ndarray]]) -> list[str]:
