@@ -904,16 +904,21 @@ def mouth_seat(skin: Skin, template: np.ndarray, strip: np.ndarray) -> np.ndarra
     return used[inside & (p[:, 2] > strip[:, 2].min())]
 
 
-# MakeHuman's tongue reaches through the lower incisors: its tip is drawn back and its body let down, metres.
-TONGUE_BACK_M, TONGUE_DOWN_M = 0.003, 0.004
+# MakeHuman's tongue reaches through the lower incisors and lies over the side teeth of an open mouth: its tip is drawn back
+# and let down, its body (all but the root third) let down more and made narrower; metres.
+TONGUE_BACK_M, TONGUE_DOWN_M, TONGUE_BODY_DOWN_M, TONGUE_WIDTH = 0.003, 0.004, 0.005, 0.75
 TONGUE_OUT_LIFT_M = 0.007  # at the tip in tongueOut, so that it passes over the lower lip of an open mouth
 
 
 def seated_tongue(points: np.ndarray) -> np.ndarray:
-    """The tongue's points (N,3) shortened toward its root so that the tip lies behind the lower teeth."""
+    """The tongue's points (N,3) made to lie in the lower arch, its tip behind the lower teeth."""
     z = points[:, 2]
     share = (z - z.min()) / (z.max() - z.min())
-    return points - share[:, None] * np.array([0.0, TONGUE_DOWN_M, TONGUE_BACK_M])
+    body = np.clip(3 * share, 0, 1)
+    moved = points - share[:, None] * np.array([0.0, TONGUE_DOWN_M, TONGUE_BACK_M])
+    moved[:, 1] -= body * (1 - share) * TONGUE_BODY_DOWN_M
+    moved[:, 0] *= 1 + body * (TONGUE_WIDTH - 1)
+    return moved
 
 
 def identity_targets(source: MakeHuman) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
