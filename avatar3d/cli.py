@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from avatar3d.avatar import Avatar
     from avatar3d.camera import Camera
+    from avatar3d.doctor import Check
     from avatar3d.motion.code import MotionCode
 
 EXIT_INTERRUPTED = 130
@@ -403,6 +404,8 @@ def _export(arguments: argparse.Namespace) -> None:
     from avatar3d.interop.mesh import export_mesh
 
     avatar, motions = _load(arguments)
+    if len(motions) > 1:
+        print(f"avatar3d: {arguments.motion} holds {len(motions)} motion codes; the first is exported", file=sys.stderr)
     export_mesh(avatar, motions[0], arguments.out, hair=not arguments.no_hair)
     _report(arguments, {"files": [str(arguments.out)]}, [str(arguments.out)])
 
@@ -455,6 +458,11 @@ def _bench(arguments: argparse.Namespace) -> None:
     _report(arguments, *bench_command.run(arguments))
 
 
+def _mark(check: Check) -> str:
+    """How a check stands: what is missing but optional is neither well nor wrong."""
+    return ("-- " if "(optional" in check.found else "ok ") if check.ok else "NO "
+
+
 def _doctor(arguments: argparse.Namespace) -> None:
     from dataclasses import asdict
 
@@ -462,7 +470,7 @@ def _doctor(arguments: argparse.Namespace) -> None:
 
     checks = run_checks()
     lines = [
-        f"{'ok ' if check.ok else 'NO '} {check.name}: {check.found}" + (f"; {check.fix}" if check.fix else "")
+        f"{_mark(check)} {check.name}: {check.found}" + (f"; {check.fix}" if check.fix else "")
         for check in checks
     ]
     _report(arguments, {"checks": [asdict(check) for check in checks]}, lines)

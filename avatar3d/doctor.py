@@ -199,7 +199,7 @@ def _optional_packages() -> list[Check]:
         _package("nerfstudio", "nerfstudio", "pip install nerfstudio, in an environment of its own", needed=False),
         _package("pytorch3d", "pytorch3d", "see pytorch3d's installation page; nothing here needs it", needed=False),
         _package(
-            "tiny-cuda-nn", "tinycudann", "build it from github.com/NVlabs/tiny-cuda-nn on a machine with CUDA", needed=False
+            "tiny-cuda-nn", "tinycudann", "build it from its sources (NVlabs tiny-cuda-nn) on a machine with CUDA", needed=False
         ),
         _package("face-alignment", "face_alignment", "pip install face-alignment", needed=False, distribution="face-alignment"),
     ]
