@@ -30,7 +30,7 @@ def add_arguments_stream(parser: argparse.ArgumentParser) -> None:
         "--to", default=DEFAULT_LINK, metavar="LINK", help=f"{LINK_HELP}; without a host this machine (default {DEFAULT_LINK})"
     )
     parser.add_argument("--hz", type=float, default=60.0, help="at most so many codes a second (default 60)")
-    parser.add_argument("--seconds", type=float, metavar="S", help="stop after so long (default: at the source's end or Ctrl-C; a file repeats until then)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="stop after so long (default: at the source's end; a file repeats)")
     _add_token_arguments(parser)
 
 
