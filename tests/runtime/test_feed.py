@@ -18,7 +18,7 @@ from avatar3d.runtime.governor import read_config
 from avatar3d.runtime.mailbox import Mailbox
 from avatar3d.runtime.pipeline import Pipeline
 from avatar3d.runtime.replay import Replay, open_live
-from avatar3d.runtime.sensors import Reading, hottest, resident_mb
+from avatar3d.runtime.sensors import Reading, hottest
 
 JAW = ARKIT_INDEX["jawOpen"]
 
