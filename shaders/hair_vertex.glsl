@@ -1,4 +1,5 @@
 // Places one hair level: base + offset · extent, moved with the head.
+#include "eyes.glsl"
 #include "view_direction.glsl"
 
 in vec3 base;
@@ -7,8 +8,6 @@ in vec3 normal;
 in vec3 shade;
 in vec2 uv;
 
-uniform mat4 view_projection;
-uniform vec3 eye;
 uniform mat3 head_rotation;
 uniform vec3 head_translation;
 uniform float level_offset;
@@ -28,10 +27,10 @@ void main() {
     surface_uv = uv;
     surface_shade = shade;
 #if FIELD != FIELD_NONE
-    surface_view = view_direction(position, head_rotation * normal, eye);
+    surface_view = view_direction(position, head_rotation * normal, eye[EYE]);
 #endif
 #if FIELD == FIELD_LIVE
     surface_canonical = canonical;
 #endif
-    gl_Position = view_projection * vec4(position, 1.0);
+    place(view_projection[EYE] * vec4(position, 1.0), EYE);
 }

@@ -9,10 +9,9 @@ in vec3 surface_canonical;
 #endif
 #if DETAIL
 in vec3 surface_normal;
-in vec3 surface_position;
+in vec3 surface_toward;
 in vec3 surface_gloss;
 uniform vec3 light_direction;
-uniform vec3 eye;
 #endif
 
 #if FIN
@@ -35,7 +34,7 @@ void main() {
     vec3 color = COLOR(texture(base_color, surface_uv).rgb) * delta_factor(surface_uv) * surface_shade;
 #if DETAIL && GLOSS
     if (surface_gloss.x > 0.0) {
-        vec3 halfway = normalize(light_direction + normalize(eye - surface_position));
+        vec3 halfway = normalize(light_direction + normalize(surface_toward));
         color += surface_gloss.x * pow(max(dot(normalize(surface_normal), halfway), 0.0), surface_gloss.y);
     }
 #endif

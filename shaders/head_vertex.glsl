@@ -1,6 +1,7 @@
 // Places the head's posed vertices on the screen; posing and shade are done once a frame by the scene.
 // SOFT draws the outline in by half a pixel. FIN places a strip of one pixel along an edge of the outline instead of a triangle:
 // its alpha falls from one on the drawn-in outline to zero half a pixel outside of the true one, which is a box filter's coverage.
+#include "eyes.glsl"
 #include "view_direction.glsl"
 
 #if FIN
@@ -28,10 +29,6 @@ in float field_weight;
 in vec2 gloss;
 #endif
 
-invariant gl_Position;  // programs that draw the same faces give them the same depth
-
-uniform mat4 view_projection;
-uniform vec3 eye;
 #if SOFT
 uniform vec2 viewport;  // pixels
 #endif
@@ -46,7 +43,7 @@ out vec3 surface_canonical;
 #endif
 #if DETAIL
 out vec3 surface_normal;
-out vec3 surface_position;
+out vec3 surface_toward;  // the eye, not normalised
 out vec3 surface_gloss;  // strength, exponent, alpha
 #endif
 #if FIN
@@ -55,11 +52,11 @@ out float surface_fin;
 
 #if SOFT
 // A vertex on the screen, drawn in by half a pixel where its normal lies across the view.
-vec4 drawn_in(vec3 place, vec3 across) {
-    vec4 clip = view_projection * vec4(place, 1.0);
-    vec4 ahead = view_projection * vec4(place + 0.001 * across, 1.0);
+vec4 drawn_in(vec3 point, vec3 across) {
+    vec4 clip = view_projection[EYE] * vec4(point, 1.0);
+    vec4 ahead = view_projection[EYE] * vec4(point + 0.001 * across, 1.0);
     vec2 outward = (ahead.xy / ahead.w - clip.xy / clip.w) * viewport;
-    float outline = clamp(1.0 - 2.0 * abs(dot(normalize(eye - place), across)), 0.0, 1.0);
+    float outline = clamp(1.0 - 2.0 * abs(dot(normalize(eye[EYE] - point), across)), 0.0, 1.0);
     clip.xy -= outward / max(length(outward), 1e-6) * outline / viewport * clip.w;
     return clip;
 }
@@ -79,29 +76,30 @@ void main() {
     surface_uv = uv;
     surface_shade = shade;
 #if FIELD != FIELD_NONE
-    surface_view = vec4(view_direction(position, normal, eye), field_weight);
+    surface_view = vec4(view_direction(position, normal, eye[EYE]), field_weight);
 #endif
 #if FIELD == FIELD_LIVE
     surface_canonical = canonical;
 #endif
 #if DETAIL
     surface_normal = normal;
-    surface_position = position;
+    surface_toward = eye[EYE] - position;
     surface_gloss = vec3(gloss, alpha);
 #endif
 #if SOFT
-    gl_Position = drawn_in(position, normal);
+    vec4 clip = drawn_in(position, normal);
 #else
-    gl_Position = view_projection * vec4(position, 1.0);
+    vec4 clip = view_projection[EYE] * vec4(position, 1.0);
 #endif
 #if FIN
     vec4 a = drawn_in(position_a, normal_a);
     vec4 b = drawn_in(position_b, normal_b);
-    vec4 c = view_projection * vec4(opposite, 1.0);
+    vec4 c = view_projection[EYE] * vec4(opposite, 1.0);
     vec2 along = (b.xy / b.w - a.xy / a.w) * viewport;
     vec2 away = normalize(vec2(along.y, -along.x) + vec2(1e-6, 0.0));
     away *= dot(away, (c.xy / c.w - a.xy / a.w) * viewport) > 0.0 ? -1.0 : 1.0;
-    gl_Position.xy += away * outer * 2.0 / viewport * gl_Position.w;
+    clip.xy += away * outer * 2.0 / viewport * clip.w;
     surface_fin = 1.0 - outer;
 #endif
+    place(clip, EYE);
 }

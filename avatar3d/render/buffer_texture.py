@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from avatar3d.errors import InputError
+from avatar3d.render.raw_gl import call
 
 GL_TEXTURE0 = 0x84C0
 GL_TEXTURE_BUFFER = 0x8C2A
@@ -24,7 +25,7 @@ class BufferTexture:
         limit = context.info["GL_MAX_TEXTURE_BUFFER_SIZE"]
         if len(values) > limit:
             raise InputError(f"the field has {len(values)} table entries, this driver reads up to {limit}; use the baked form")
-        self._load = context.mglo._context.load  # the loader that moderngl itself found its functions with
+        self._context = context
         self._name = ctypes.c_uint()
         self._buffer = context.buffer(np.ascontiguousarray(values, np.float32).tobytes())
         self._call("glGenTextures", 1, ctypes.byref(self._name))
@@ -32,8 +33,7 @@ class BufferTexture:
         self._call("glTexBuffer", GL_TEXTURE_BUFFER, FORMATS[values.shape[1]], self._buffer.glo)
 
     def _call(self, function: str, *arguments: Any) -> None:
-        kinds = [ctypes.c_uint if isinstance(value, int) else ctypes.c_void_p for value in arguments]
-        ctypes.CFUNCTYPE(None, *kinds)(self._load(function))(*arguments)
+        call(self._context, function, *arguments)
 
     def use(self, unit: int) -> None:
         """Bind to a texture unit."""

@@ -6,7 +6,7 @@ kept, so that a quality ladder switches between them from one frame to the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from avatar3d.render.hair_levels import LevelFaces, merge_levels, visible_faces
 from avatar3d.render.outline import MAX_FINS, Outline
 from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, layout_of, shade_of
 from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, vec4_literal
+from avatar3d.render.stereo import EYES, Stereo
 
 MAX_FEATURES = 4  # channels of a buffer texture
 # Texture units, one for each sampler of shaders/.
@@ -57,14 +58,15 @@ class Variant(NamedTuple):
     hair_levels: int | None
     precision: Precision
     antialias: bool
+    stereo: Stereo = "passes"
 
     @classmethod
-    def of(cls, avatar: Avatar, options: RenderOptions) -> Variant:
+    def of(cls, avatar: Avatar, options: RenderOptions, stereo: Stereo = "passes") -> Variant:
         """What the options ask for, as far as the avatar has it."""
         levels = options.hair_levels
         if avatar.hair is None or levels is None or levels >= len(avatar.hair.levels):
             levels = None
-        return cls(available_form(avatar, options.form), levels, options.precision, options.antialias)
+        return cls(available_form(avatar, options.form), levels, options.precision, options.antialias, stereo)
 
 
 @dataclass
@@ -83,7 +85,7 @@ class Pass:
 
 @dataclass
 class HairPasses:
-    """The programs of the hair and their index buffer, which holds what the eye drawn last may see.
+    """The programs of the hair and their index buffer, which holds what the eyes drawn last may see.
 
     faces: (N, 3) i32 [base's uncut, base's cut, levels 1 to K − 1], each ending before `ends`; planes: (4, N) of them.
     ranges: (first, count) of indices: of those parts seen from the front, then of the base's two seen from the back.
@@ -99,11 +101,12 @@ class HairPasses:
     planes: np.ndarray
     ranges: list[tuple[int, int]] = field(default_factory=list)
 
-    def send(self, eye: np.ndarray) -> None:
-        """Send the faces that an eye (3,) in the resting head's frame may see, and note their ranges."""
-        above = heights(self.planes, eye)
+    def send(self, eyes: Sequence[np.ndarray]) -> None:
+        """Send the faces that any of the eyes (3,) in the resting head's frame may see, and note their ranges."""
+        above = [heights(self.planes, eye) for eye in eyes]
         base = self.ends[1]
-        front, back = np.flatnonzero(above > -EDGE_ON_M3), np.flatnonzero(above[:base] < EDGE_ON_M3)
+        front = np.flatnonzero(np.maximum.reduce(above) > -EDGE_ON_M3)
+        back = np.flatnonzero(np.minimum.reduce(above)[:base] < EDGE_ON_M3)
         self.ranges = [*_ranges(front, self.ends), *_ranges(back, self.ends[:2], len(front))]
         self.indices.orphan()
         self.indices.write(self.faces.take(np.concatenate([front, back]), axis=0))
@@ -130,6 +133,7 @@ class Passes:
     fins: list[Pass]  # empty where the outline is not softened
     hair: HairPasses | None
     textures: dict[int, Any]
+    stereo: Stereo
 
     def drawn_with(self, deltas: int) -> Iterator[Pass]:
         """Those that draw a frame with so many texture deltas."""
@@ -176,7 +180,7 @@ class GpuAvatar:
         self.index_buffer = self._kept(self.context.buffer(self._faces.tobytes(), dynamic=True))
         self.static = static
         self.outline = Outline.of(layout.faces[: layout.skin_count], avatar.weld)
-        self.fin_buffer = self._kept(self.context.buffer(reserve=MAX_FINS * FIN_FLOATS * 4, dynamic=True))
+        self.fin_buffer = self._kept(self.context.buffer(reserve=EYES * MAX_FINS * FIN_FLOATS * 4, dynamic=True))
         self.deltas = [self._texture(_four(delta.log_ratio), "f2") for delta in avatar.texture_deltas]
         hair = avatar.hair
         if hair is not None:
@@ -194,19 +198,19 @@ class GpuAvatar:
             resource.release()
         self.scope.clear()
 
-    def send_faces(self, planes: np.ndarray, eye: np.ndarray) -> np.ndarray:
-        """Send the head's faces that an eye (3,) may see from the front, and note their groups; planes: (4, F) of avatar.faces.
+    def send_faces(self, planes: np.ndarray, eyes: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Send the head's faces that any of the eyes (3,) may see from the front, and note their groups.
 
-        Returns which faces of the skin it does see from the front, for the outline.
+        planes: (4, F) of avatar.faces. Returns which faces of the skin each eye does see from the front, for its outline.
         """
-        above = heights(planes, eye)
-        kept = above.take(self._order) > -EDGE_ON_M3
+        above = [heights(planes, eye) for eye in eyes]
+        kept = np.maximum.reduce(above).take(self._order) > -EDGE_ON_M3
         kept[self._ends[3] : self._ends[4]] = True  # lashes are seen from both sides
         drawn = np.flatnonzero(kept)
         self.groups = dict(zip(GROUPS, _ranges(drawn, self._ends), strict=True))
         self.index_buffer.orphan()
         self.index_buffer.write(self._faces.take(drawn, axis=0))
-        return above.take(self._skin_faces) > 0
+        return [each.take(self._skin_faces) > 0 for each in above]
 
     def _drawing_order(self) -> tuple[np.ndarray, np.ndarray]:
         """(avatar.faces in drawing order, those that no texture delta reaches apart; where each of GROUPS ends among them)."""
@@ -267,7 +271,7 @@ class GpuAvatar:
 
     def _variant_textures(self, avatar: Avatar, variant: Variant) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
         """{sampler: texture}, and how the skin's and the hair's programs decode the field's (see field_baked.glsl)."""
-        form, levels, precision, _ = variant
+        form, levels, precision = variant.form, variant.hair_levels, variant.precision
         textures = {"base_color": self._once("base_color", None, precision, lambda: self._color(avatar.base_color, precision))}
         skin: dict[str, str] = {}
         hair: dict[str, str] = {}
@@ -318,7 +322,7 @@ class GpuAvatar:
 
     def compile(self, variant: Variant) -> Passes:
         """Make what a variant needs and this avatar does not hold yet."""
-        form, levels, _, soft = variant
+        form, levels, soft = variant.form, variant.hair_levels, variant.antialias
         if levels not in self._merged:
             self._merged[levels] = merge_levels(self.avatar, levels)
         avatar = self._merged[levels]
@@ -328,7 +332,9 @@ class GpuAvatar:
             "HAIR_CUT": HAIR_CUT,
             "BACK_FACE_SHADE": BACK_FACE_SHADE,
             "COLOR(value)": COLOR_OF_SAMPLE[variant.precision],
+            "STEREO": f"STEREO_{variant.stereo.upper()}",
         }
+        instances = 1 if variant.stereo == "passes" else EYES
         generated = {"field_network": ""}
         textures, skin_field, hair_field = self._variant_textures(avatar, variant)
         if form == "live" and avatar.neural_field is not None:
@@ -342,7 +348,7 @@ class GpuAvatar:
                 own["FIELD"] = FIELD_FORMS["mesh"]
             program = self._program("head", {**defines, **_macros(skin_field), **own}, generated, textures)
             if fin:
-                return self._pass(program, [(self.fin_buffer, *FIN_LAYOUT)], None)
+                return self._pass(program, [(self.fin_buffer, *FIN_LAYOUT)], None, 1)
             return self._pass(
                 program,
                 [
@@ -350,6 +356,7 @@ class GpuAvatar:
                     (self.static_buffer, "3f 2f 1f 1f 2f", ("canonical", "uv", "alpha", "field_weight", "gloss")),
                 ],
                 self.index_buffer,
+                instances,
             )
 
         counts = range(min(len(self.deltas), MAX_DELTAS) + 1)
@@ -370,6 +377,7 @@ class GpuAvatar:
             fins,
             hair,
             {UNITS[name]: item for name, item in textures.items()},
+            variant.stereo,
         )
         if avatar.neural_field is not None:
             low, high = avatar.neural_field.box_min, avatar.neural_field.box_max
@@ -408,7 +416,7 @@ class GpuAvatar:
 
         def one(base_level: int, cut: int) -> Pass:
             folded = folds and not cut  # a fold's alpha is filtered too coarsely for a cut
-            own = {**(folded_defines if folded else defines), "BASE_LEVEL": base_level, "CUT": cut, "FOLDED": int(folded)}
+            own = {**(folded_defines if folded else defines), "BASE_LEVEL": base_level, "CUT": cut, "FOLDED": int(folded), "FIN": 0}
             program = self._program("hair", own, generated, textures)
             return self._pass(
                 program,
@@ -417,6 +425,7 @@ class GpuAvatar:
                     (self.hair_shade_buffer, "3f", ("shade",)),
                 ],
                 indices,
+                1 if variant.stereo == "passes" else EYES,
             )
 
         return HairPasses(
@@ -470,7 +479,7 @@ class GpuAvatar:
             self._programs[sources] = program
         return self._programs[sources]
 
-    def _pass(self, program: Any, buffers: list[tuple[Any, str, tuple[str, ...]]], indices: Any) -> Pass:
+    def _pass(self, program: Any, buffers: list[tuple[Any, str, tuple[str, ...]]], indices: Any, instances: int) -> Pass:
         """A vertex array over interleaved buffers; attributes that the program does not use are skipped as padding."""
         import moderngl
 
@@ -485,6 +494,7 @@ class GpuAvatar:
             if used:
                 content.append((buffer, " ".join(parts) + (f"/{each}" if each else ""), *used))
         vertex_array = self._kept(self.context.vertex_array(program, content, indices, index_element_size=4))
+        vertex_array.instances = instances
         uniforms = {name: program[name] for name in program if isinstance(program[name], moderngl.Uniform)}
         return Pass(vertex_array, uniforms)
 

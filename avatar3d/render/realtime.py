@@ -31,6 +31,7 @@ from avatar3d.render.gpu_avatar import (
 )
 from avatar3d.render.scene import MAX_DELTAS, Scene, build_scene
 from avatar3d.render.shaders import first_bias
+from avatar3d.render.stereo import CLIP_DISTANCE, EYES, Stereo
 
 GL_FRAMEBUFFER_SRGB = 0x8DB9  # encodes on writing to sRGB targets only; moderngl has no name for it
 NO_CONTEXT = (
@@ -112,25 +113,28 @@ class RealtimeRenderer:
 
     # --- loading
 
-    def load(self, avatar: Avatar, forms: Sequence[Form | RenderOptions] = ("mesh",)) -> None:
+    def load(
+        self, avatar: Avatar, forms: Sequence[Form | RenderOptions] = ("mesh",), stereo: Sequence[Stereo] = ("passes",)
+    ) -> None:
         """Put an avatar on the GPU and compile and warm what `forms` name: forms, or options where more than the form differs.
 
-        Forms that the avatar lacks are drawn as "mesh". Arrays changed in place afterwards are not seen: load again. Raises
-        InputError on a field too wide to draw.
+        stereo: each way in which `draw` will be asked for both eyes. Forms that the avatar lacks are drawn as "mesh". Arrays
+        changed in place afterwards are not seen: load again. Raises InputError on a field too wide to draw.
         """
         with self._current():
             for form in forms:
-                self._ready(avatar, form if isinstance(form, RenderOptions) else RenderOptions(form))
+                for way in stereo:
+                    self._ready(avatar, form if isinstance(form, RenderOptions) else RenderOptions(form), way)
 
-    def _ready(self, avatar: Avatar, options: RenderOptions) -> tuple[GpuAvatar, Passes]:
+    def _ready(self, avatar: Avatar, options: RenderOptions, stereo: Stereo = "passes") -> tuple[GpuAvatar, Passes]:
         """The avatar on the GPU with what the options need."""
         if self._loaded is None or self._loaded.avatar is not avatar:
             self._switch(avatar)
         assert self._loaded is not None
-        loaded, variant = self._loaded, Variant.of(avatar, options)
+        loaded, variant = self._loaded, Variant.of(avatar, options, stereo)
         if variant not in loaded.passes:
             loaded.compile(variant)
-            self._warm(loaded, loaded.passes[variant])
+            self._warm(loaded, variant)
         return loaded, loaded.passes[variant]
 
     def _switch(self, avatar: Avatar) -> None:
@@ -167,25 +171,26 @@ class RealtimeRenderer:
         loaded = self._require_loaded()
         with self._current():
             self.context.enable_direct(GL_FRAMEBUFFER_SRGB)
-            for passes in loaded.passes.values():
-                self._draw_small(loaded, passes, framebuffer)
+            for variant in loaded.passes:
+                self._draw_small(loaded, variant, framebuffer)
             self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
             self.context.finish()
 
-    def _warm(self, loaded: GpuAvatar, passes: Passes) -> None:
+    def _warm(self, loaded: GpuAvatar, variant: Variant) -> None:
         """Draw small pictures, so that the driver finishes compiling now and not in the first frame that is seen."""
         target = self._target(16, 16)
-        self._draw_small(loaded, passes, target.framebuffer)
+        self._draw_small(loaded, variant, target.framebuffer)
         target.framebuffer.read(components=1)
 
-    def _draw_small(self, loaded: GpuAvatar, passes: Passes, framebuffer: Any) -> None:
+    def _draw_small(self, loaded: GpuAvatar, variant: Variant, framebuffer: Any) -> None:
         """A small picture with each number of texture deltas."""
-        camera = Camera.orbit(0.0, width=16, height=16)
+        passes = loaded.passes[variant]
+        cameras = [Camera.orbit(0.0, width=16, height=16)] * (1 if variant.stereo == "passes" else EYES)
         neutral = build_scene(loaded.avatar, MotionCode(), loaded.layout)
         self._write_scene(loaded, neutral)
         for count in range(len(passes.skin)):
             scene = replace(neutral, deltas=[(index, 1.0) for index in range(count)])
-            self._draw_view(loaded, scene, camera, framebuffer, (0, 0, 16, 16), passes, RenderOptions())
+            self._draw_views(loaded, scene, cameras, framebuffer, (0, 0, 16, 16), passes, RenderOptions())
 
     # --- drawing
 
@@ -228,6 +233,7 @@ class RealtimeRenderer:
         options: RenderOptions | None = None,
         background: tuple[float, float, float, float] | None = (0.0, 0.0, 0.0, 0.0),
         viewports: Sequence[tuple[int, int, int, int]] | None = None,
+        stereo: Stereo = "passes",
     ) -> None:
         """Draw the loaded avatar into moderngl framebuffers with a depth attachment, one per camera; reads nothing back.
 
@@ -235,26 +241,35 @@ class RealtimeRenderer:
         sRGB targets are encoded by the driver, others receive linear light. background: linear, premultiplied;
         each viewport is cleared to it first, or with None drawn over what is there, nearer surfaces in front.
         viewports: (x, y, width, height) in each framebuffer, GL's origin at the bottom left; the whole one by default.
+        stereo: other than "passes", the two cameras share one framebuffer, one viewport and every draw call (see
+        avatar3d.render.stereo): "layers" wants a layered framebuffer, "sides" puts each eye into half of the viewport.
         options.supersample has no meaning here. Raises InputError before `load` or on lists of unequal length.
         """
         avatar = self._require_loaded().avatar
         options = options or RenderOptions()
         areas = viewports or [(0, 0, *framebuffer.size) for framebuffer in framebuffers]
-        if not len(cameras) == len(framebuffers) == len(areas):
+        groups = [[camera] for camera in cameras] if stereo == "passes" else [list(cameras)]
+        if not len(groups) == len(framebuffers) == len(areas):
             counts = f"{len(cameras)} cameras, {len(framebuffers)} framebuffers and {len(areas)} viewports"
-            raise InputError(f"{counts} were given; expected as many of each")
+            raise InputError(f"{counts} were given; expected {'as many of each' if stereo == 'passes' else 'one for both eyes'}")
+        if stereo != "passes" and len(cameras) != EYES:
+            raise InputError(f"{len(cameras)} cameras were given; drawing {stereo} takes those of two eyes")
         with self._current():
-            loaded, passes = self._ready(avatar, options)
+            loaded, passes = self._ready(avatar, options, stereo)
         scene = motion if isinstance(motion, Scene) else self.prepare(motion)
         with self._current():
             self.context.enable_direct(GL_FRAMEBUFFER_SRGB)
-            for camera, framebuffer, area in zip(cameras, framebuffers, areas, strict=True):
+            if stereo == "sides":
+                self.context.enable_direct(CLIP_DISTANCE)
+            for together, framebuffer, area in zip(groups, framebuffers, areas, strict=True):
                 framebuffer.use()
                 framebuffer.viewport = area
                 framebuffer.depth_mask = True
                 if background is not None:
                     framebuffer.clear(*background, depth=1.0, viewport=area)
-                self._draw_view(loaded, scene, camera, framebuffer, area, passes, options)
+                self._draw_views(loaded, scene, together, framebuffer, area, passes, options)
+            if stereo == "sides":
+                self.context.disable_direct(CLIP_DISTANCE)
             self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
 
     def _write_scene(self, loaded: GpuAvatar, scene: Scene) -> None:
@@ -273,14 +288,14 @@ class RealtimeRenderer:
             loaded.deltas[scene.deltas[slot][0] if slot < len(scene.deltas) else 0].use(unit)
 
     def _set_uniforms(
-        self, loaded: GpuAvatar, scene: Scene, camera: Camera, passes: Passes, viewport: tuple[int, int, int, int]
+        self, loaded: GpuAvatar, scene: Scene, cameras: Sequence[Camera], passes: Passes, viewport: tuple[int, int, int, int]
     ) -> None:
         activation = np.zeros(MAX_DELTAS)
         activation[: len(scene.deltas)] = [value for _, value in scene.deltas]
         values = {
-            "view_projection": matrix_bytes(camera.projection_matrix() @ camera.view_matrix()),
-            "eye": vector_bytes(camera.center),
-            "viewport": vector_bytes(viewport[2:]),
+            "view_projection": b"".join(matrix_bytes(camera.projection_matrix() @ camera.view_matrix()) for camera in cameras),
+            "eye": vector_bytes([camera.center for camera in cameras]),
+            "viewport": vector_bytes(_eye_size(viewport, passes.stereo)),
             "light_direction": vector_bytes(scene.light_direction),
             "delta_activation": vector_bytes(activation),
         }
@@ -292,11 +307,11 @@ class RealtimeRenderer:
         for entry in passes.drawn_with(len(scene.deltas)):
             entry.set(values)
 
-    def _draw_view(
+    def _draw_views(
         self,
         loaded: GpuAvatar,
         scene: Scene,
-        camera: Camera,
+        cameras: Sequence[Camera],
         framebuffer: Any,
         viewport: tuple[int, int, int, int],
         passes: Passes,
@@ -309,11 +324,11 @@ class RealtimeRenderer:
         framebuffer.use()
         framebuffer.viewport = viewport
         self._bind(loaded, scene, passes)
-        self._set_uniforms(loaded, scene, camera, passes, viewport)
-        facing = loaded.send_faces(scene.planes, camera.center)
+        self._set_uniforms(loaded, scene, cameras, passes, viewport)
+        facing = loaded.send_faces(scene.planes, [camera.center for camera in cameras])
         hair = passes.hair if options.hair else None
         if hair is not None and scene.hair is not None:
-            hair.send((camera.center - scene.hair.translation) @ scene.hair.rotation)
+            hair.send([(camera.center - scene.hair.translation) @ scene.hair.rotation for camera in cameras])
         if hair is not None:
             with self.stage("hair base"):
                 self._draw_hair_base(framebuffer, hair, "back")
@@ -362,10 +377,11 @@ class RealtimeRenderer:
         draw("faded skin", passes.faded[active])
         context.disable(context.BLEND)
 
-    def _draw_fins(self, loaded: GpuAvatar, scene: Scene, facing: np.ndarray, framebuffer: Any, passes: Passes) -> None:
-        """Strips along the head's outline, blended over what lies behind it."""
+    def _draw_fins(self, loaded: GpuAvatar, scene: Scene, facing: list[np.ndarray], framebuffer: Any, passes: Passes) -> None:
+        """Strips along the outline of the head as each eye sees it, blended over what lies behind."""
         context = self.context
-        fins = loaded.outline.fins(loaded.dynamic, loaded.static, facing)
+        outlines = [loaded.outline.fins(loaded.dynamic, loaded.static, seen) for seen in facing]
+        fins = np.concatenate(outlines) if len(outlines) > 1 else outlines[0]
         if not len(fins):
             return
         loaded.fin_buffer.orphan()
@@ -375,6 +391,7 @@ class RealtimeRenderer:
         context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
         framebuffer.depth_mask = False
         entry = passes.fins[len(scene.deltas)]
+        entry.set({"fins_of_first": np.int32(len(outlines[0])).tobytes()})
         entry.vertex_array.render(context.TRIANGLE_STRIP, vertices=4, instances=len(fins))
         framebuffer.depth_mask = True
 
@@ -430,7 +447,7 @@ class RealtimeRenderer:
         framebuffer.use()
         framebuffer.depth_mask = True
         framebuffer.clear(0.0, 0.0, 0.0, 0.0, depth=1.0)
-        self._draw_view(loaded, scene, camera, framebuffer, (0, 0, width, height), passes, options)
+        self._draw_views(loaded, scene, [camera], framebuffer, (0, 0, width, height), passes, options)
         depth = self._depth(target, camera)
         surface = np.where(np.isfinite(depth), SURFACE_HEAD, SURFACE_NONE).astype(np.int8)
         pixels = np.frombuffer(framebuffer.read(components=4, dtype="f2"), np.float16).reshape(height, width, 4)
@@ -470,3 +487,9 @@ class RealtimeRenderer:
         if self._owns_context:
             self._context.release()
             self._context = None
+
+
+def _eye_size(viewport: tuple[int, int, int, int], stereo: Stereo) -> tuple[int, int]:
+    """(width, height) in pixels of one eye's picture."""
+    _, _, width, height = viewport
+    return (width // EYES, height) if stereo == "sides" else (width, height)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from avatar3d.avatar import FieldParams
+from avatar3d.render.stereo import STEREO
 from avatar3d.resources import shader_path
 
 GLSL_VERSION = 330  # OpenGL 3.3 core: every desktop driver of the last decade, and Mesa's software one
@@ -25,6 +26,7 @@ def assemble(name: str, defines: Mapping[str, object], generated: Mapping[str, s
         return _INCLUDE.sub(lambda match: text(match.group(1)), source)
 
     head = [f"#version {GLSL_VERSION}", "#define FIELD_NONE 0", "#define FIELD_BAKED 1", "#define FIELD_LIVE 2"]
+    head += [f"#define STEREO_{name.upper()} {number}" for number, name in enumerate(STEREO)]
     head += [f"#define {key} {value}" for key, value in defines.items()]
     return "\n".join(head) + "\n" + text(name)
 

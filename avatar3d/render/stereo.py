@@ -1,0 +1,94 @@
+"""Both eyes in one pass: the ways to do it, which of them a driver has, and a target with a layer for each eye.
+
+- "passes": one eye after the other, each with its own faces. Needs nothing.
+- "layers": each draw call is an instance an eye, written into the eye's layer of array images by the vertex shader. Gives the
+  same bits as "passes".
+- "sides": the same into two halves of one picture, cut apart by a clip distance, for drivers without layers in vertex shaders.
+  Window coordinates round differently: few pixels at edges differ.
+
+A single pass saves draw calls, uploads of faces and shader switches, not pixels: it pays where those are dear.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from avatar3d.errors import WorkError
+from avatar3d.render.raw_gl import call
+
+Stereo = Literal["passes", "layers", "sides"]
+STEREO: tuple[Stereo, ...] = ("passes", "layers", "sides")
+EYES = 2
+CLIP_DISTANCE = 0x3000  # GL_CLIP_DISTANCE0, which moderngl has no name for
+LAYER_EXTENSIONS = ("GL_ARB_shader_viewport_layer_array", "GL_AMD_vertex_shader_layer")
+GL_TEXTURE_2D_ARRAY, GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_DEPTH_ATTACHMENT = 0x8C1A, 0x8D40, 0x8CE0, 0x8D00
+GL_FRAMEBUFFER_COMPLETE = 0x8CD5
+GL_TEXTURE_MIN_FILTER, GL_TEXTURE_MAG_FILTER, GL_NEAREST = 0x2801, 0x2800, 0x2600
+GL_RGBA, GL_DEPTH_COMPONENT, GL_FLOAT = 0x1908, 0x1902, 0x1406
+GL_RGBA8, GL_DEPTH_COMPONENT24 = 0x8058, 0x81A6
+
+
+def offered(context: Any) -> tuple[Stereo, ...]:
+    """The ways that the context's driver has; "layers" is believed when its shader compiles."""
+    if not set(LAYER_EXTENSIONS) & set(context.extensions):
+        return ("passes", "sides")
+    from avatar3d.render.shaders import assemble
+
+    body = "in vec3 point;\nvoid main() { place(view_projection[EYE] * vec4(point - eye[EYE], 1.0), EYE); }\n"
+    source = assemble("eyes.glsl", {"STEREO": "STEREO_LAYERS", "FIN": 0}) + body
+    try:
+        program = context.program(vertex_shader=source, fragment_shader=assemble("motion_fragment.glsl", {}))
+    except Exception:  # moderngl raises its own kind for any driver's complaint
+        return ("passes", "sides")
+    program.release()
+    return STEREO
+
+
+class LayeredTarget:
+    """Colour and depth images of two layers. `framebuffer` writes both, by gl_Layer; `eyes` hold one layer each.
+
+    internal_format: sized GL format of the colour. The context must be current in every call.
+    """
+
+    def __init__(self, context: Any, width: int, height: int, internal_format: int = GL_RGBA8) -> None:
+        self._context = context
+        self.size = width, height
+        self._textures = [
+            self._array(internal_format, GL_RGBA), self._array(GL_DEPTH_COMPONENT24, GL_DEPTH_COMPONENT)
+        ]  # fmt: skip
+        self._names: list[int] = []
+        self.framebuffer = self._framebuffer(None)
+        self.eyes: Sequence[Any] = [self._framebuffer(eye) for eye in range(EYES)]
+        _ = context.error  # moderngl asks for the size of a plain texture, which an array is not
+
+    def _array(self, internal_format: int, format_: int) -> int:
+        name = ctypes.c_uint()
+        call(self._context, "glGenTextures", 1, ctypes.byref(name))
+        call(self._context, "glBindTexture", GL_TEXTURE_2D_ARRAY, name.value)
+        size = (*self.size, EYES)
+        call(self._context, "glTexImage3D", GL_TEXTURE_2D_ARRAY, 0, internal_format, *size, 0, format_, GL_FLOAT, None)
+        for filter_ in (GL_TEXTURE_MIN_FILTER, GL_TEXTURE_MAG_FILTER):
+            call(self._context, "glTexParameteri", GL_TEXTURE_2D_ARRAY, filter_, GL_NEAREST)
+        return name.value
+
+    def _framebuffer(self, eye: int | None) -> Any:
+        name = ctypes.c_uint()
+        call(self._context, "glGenFramebuffers", 1, ctypes.byref(name))
+        call(self._context, "glBindFramebuffer", GL_FRAMEBUFFER, name.value)
+        self._names.append(name.value)
+        for attachment, texture in zip((GL_COLOR_ATTACHMENT0, GL_DEPTH_ATTACHMENT), self._textures, strict=True):
+            if eye is None:
+                call(self._context, "glFramebufferTexture", GL_FRAMEBUFFER, attachment, texture, 0)
+            else:
+                call(self._context, "glFramebufferTextureLayer", GL_FRAMEBUFFER, attachment, texture, 0, eye)
+        status = call(self._context, "glCheckFramebufferStatus", GL_FRAMEBUFFER)
+        if status != GL_FRAMEBUFFER_COMPLETE:
+            raise WorkError(f"the graphics driver cannot draw into layers (status {status:#x}); draw the eyes in two passes")
+        return self._context.detect_framebuffer(name.value)
+
+    def release(self) -> None:
+        """Free the GL objects."""
+        for function, names in (("glDeleteFramebuffers", self._names), ("glDeleteTextures", self._textures)):
+            call(self._context, function, len(names), ctypes.byref((ctypes.c_uint * len(names))(*names)))
