@@ -21,6 +21,8 @@ from avatar3d.view import command as view_command
 from avatar3d.xr import command as xr_command
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
 
     from avatar3d.avatar import Avatar
@@ -112,7 +114,9 @@ def build_parser() -> argparse.ArgumentParser:
     render.add_argument("--yaw", type=float, default=0.0, help="degrees, positive toward the subject's left")
     render.add_argument("--pitch", type=float, default=0.0, help="degrees, positive from above")
     render.add_argument("--distance", type=float, default=0.6, help="metres from the eyes to the camera")
-    render.add_argument("--view-height", type=float, default=0.36, help="metres the picture covers at the head")
+    render.add_argument(
+        "--view-height", type=float, metavar="M", help="metres the picture covers at the head (default 0.36, or what --motion needs)"
+    )
     render.add_argument("--ipd", type=float, default=63.0, help="millimetres between the viewer's eyes")
     render.add_argument("--form", choices=("live", "baked", "mesh"), default="baked", help="how the field is evaluated")
     render.add_argument("--renderer", choices=("realtime", "reference"), default="realtime")
@@ -281,15 +285,17 @@ def _render(arguments: argparse.Namespace) -> None:
         check_writable(arguments.out)
         media.check_suffix(arguments.out, moving=len(motions) > 1 or arguments.turntable is not None)
     options = RenderOptions(form=arguments.form, supersample=arguments.supersample)
-    pictures = []
-    with ProgressBar(not arguments.quiet) as progress, closing(make_renderer(arguments.renderer)) as renderer:
-        for index, (cameras, motion) in enumerate(zip(views, expressions, strict=True)):
-            frames = renderer.render(avatar, motion, cameras, options)
-            pictures.append([frame.to_srgb8(arguments.background) for frame in frames])
-            progress((index + 1) / len(views), "drawing")
     if arguments.fps is None:
         arguments.fps = _own_fps(motions)
-    files = _write_pictures(arguments, views, pictures)
+    with ProgressBar(not arguments.quiet) as progress, closing(make_renderer(arguments.renderer)) as renderer:
+
+        def draw() -> Iterator[list[np.ndarray]]:
+            for index, (cameras, motion) in enumerate(zip(views, expressions, strict=True)):
+                frames = renderer.render(avatar, motion, cameras, options)
+                yield [frame.to_srgb8(arguments.background) for frame in frames]
+                progress((index + 1) / len(views), "drawing")
+
+        files = _write_pictures(arguments, views, draw())
     seconds = round(time.perf_counter() - started, 3)
     _report(
         arguments,
@@ -308,10 +314,12 @@ def _views(
 
     width, height = arguments.size
 
-    def orbit(yaw_deg: float) -> Camera:
+    def orbit(
+        yaw_deg: float, target: np.ndarray | tuple[float, float, float] = _LOOK_AT, view_height: float | None = arguments.view_height
+    ) -> Camera:
         return Camera.orbit(
-            np.radians(yaw_deg), np.radians(arguments.pitch), arguments.distance, width, height, arguments.view_height,
-            target=_LOOK_AT,
+            np.radians(yaw_deg), np.radians(arguments.pitch), arguments.distance, width, height, view_height or _VIEW_HEIGHT_M,
+            target=target,
         )  # fmt: skip
 
     if arguments.cameras is not None:
@@ -330,6 +338,13 @@ def _views(
         angles = [arguments.yaw + 360.0 * index / count for index in range(count)]
         return [[orbit(angle)] for angle in angles], [motions[index % len(motions)] for index in range(count)]
     group = [orbit(arguments.yaw)]
+    if arguments.motion is not None and arguments.view_height is None:
+        from avatar3d.render.framing import frame
+
+        def look(target: np.ndarray, view_height: float) -> Camera:
+            return orbit(arguments.yaw, target, view_height)
+
+        group = [frame(avatar, motions, look, _LOOK_AT, _VIEW_HEIGHT_M)]
     if arguments.stereo is not None:
         # Frusta that meet at the head: it lies in the plane of the screen, where both eyes can rest on it.
         ipd_m = arguments.ipd / 1000
@@ -339,6 +354,7 @@ def _views(
 
 FILM_FPS = 30.0
 _LOOK_AT = (0.0, -0.02, -0.06)  # metres: the middle of a head with hair, in the head frame
+_VIEW_HEIGHT_M = 0.36
 
 
 def _read_cameras(path: Path) -> list[Camera]:
@@ -373,7 +389,10 @@ def _own_fps(motions: list[MotionCode]) -> float:
     return min(max(round((len(motions) - 1) / span_s, 3), FPS_RANGE[0]), FPS_RANGE[1])
 
 
-def _write_pictures(arguments: argparse.Namespace, views: list[list[Camera]], pictures: list[list[np.ndarray]]) -> list[str]:
+def _write_pictures(
+    arguments: argparse.Namespace, views: list[list[Camera]], pictures: Iterator[list[np.ndarray]]
+) -> list[str]:
+    """Write pictures as they are drawn: a film is never whole in memory."""
     from avatar3d import media
 
     if arguments.cameras is not None:
@@ -388,13 +407,14 @@ def _write_pictures(arguments: argparse.Namespace, views: list[list[Camera]], pi
             files.append(str(target))
         return files
     if arguments.stereo == "anaglyph":
-        flat = [media.anaglyph(left, right) for left, right in pictures]
+        flat = (media.anaglyph(left, right) for left, right in pictures)
     elif arguments.stereo == "side-by-side":
-        flat = [media.side_by_side(left, right) for left, right in pictures]
+        flat = (media.side_by_side(left, right) for left, right in pictures)
     else:
-        flat = [picture for (picture,) in pictures]
-    if len(flat) == 1:
-        media.save_picture(arguments.out, flat[0])
+        flat = (picture for (picture,) in pictures)
+    if len(views) == 1:
+        for picture in flat:
+            media.save_picture(arguments.out, picture)
     else:
         media.save_sequence(arguments.out, flat, arguments.fps)
     return [str(arguments.out)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,28 +65,40 @@ def save_picture(path: str | Path, picture: np.ndarray) -> None:
         _save_still(image, temporary, suffix)
 
 
-def save_sequence(path: str | Path, pictures: Sequence[np.ndarray], fps: float = 30.0) -> None:
+def save_sequence(path: str | Path, pictures: Iterable[np.ndarray], fps: float = 30.0) -> None:
     """Write pictures of one size, u8 sRGB: .mp4 (H.264) or .gif as a film, picture formats as one grid.
 
-    An MP4 of odd size gets its last row or column doubled, which 4:2:0 needs. Raises InputError for an unknown suffix, no
-    or unequal pictures, an fps outside FPS_RANGE, or transparency in a format that has none; WorkError when ffmpeg fails.
+    A film takes its pictures one by one, so that a generator need not be held in memory. An MP4 of odd size gets its last row or
+    column doubled, which 4:2:0 needs. Raises InputError for an unknown suffix, no or unequal pictures, an fps outside FPS_RANGE, or
+    transparency in a format that has none; WorkError when ffmpeg fails.
     """
     suffix = check_suffix(path, moving=True)
-    if not pictures:
-        raise InputError(f"cannot write {path}: there is no picture to put in it")
-    if len({picture.shape for picture in pictures}) != 1:
-        raise InputError(f"cannot write {path}: its pictures differ in size; draw all of them at one size")
     if not FPS_RANGE[0] <= fps <= FPS_RANGE[1]:
         raise InputError(f"{fps:g} frames a second is outside {FPS_RANGE[0]:g}..{FPS_RANGE[1]:g}")
+    frames = _alike((_without_spare_alpha(picture, suffix, path) for picture in pictures), path)
+    first = next(frames, None)
+    if first is None:
+        raise InputError(f"cannot write {path}: there is no picture to put in it")
     if suffix in PICTURE_SUFFIXES:
-        save_picture(path, grid(pictures))
+        save_picture(path, grid([first, *frames]))
         return
-    frames = [_without_spare_alpha(picture, suffix, path) for picture in pictures]
     with replacing(path) as temporary:
         if suffix == ".gif":
-            _write_gif(temporary, frames, fps)
+            _write_gif(temporary, chain([first], frames), fps)
         else:
-            _write_mp4(temporary, frames, fps)
+            with _encoder(temporary, first.shape, fps) as write:
+                for frame in chain([first], frames):
+                    write(frame)
+
+
+def _alike(pictures: Iterable[np.ndarray], path: str | Path) -> Iterator[np.ndarray]:
+    """The pictures, as long as they are of one size."""
+    shape = None
+    for picture in pictures:
+        if shape not in (None, picture.shape):
+            raise InputError(f"cannot write {path}: its pictures differ in size; draw all of them at one size")
+        shape = picture.shape
+        yield picture
 
 
 def side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -160,18 +172,12 @@ def _without_spare_alpha(picture: np.ndarray, suffix: str, path: str | Path) -> 
     return picture[..., :3]
 
 
-def _write_gif(path: Path, frames: Sequence[np.ndarray], fps: float) -> None:
+def _write_gif(path: Path, frames: Iterable[np.ndarray], fps: float) -> None:
     images = [_image(frame).quantize(colors=256) for frame in frames]
     # Durations are whole ticks; rounding the running time keeps the film's length right on average.
-    edges = [round(index * 1000 / fps / GIF_TICK_MS) for index in range(len(frames) + 1)]
+    edges = [round(index * 1000 / fps / GIF_TICK_MS) for index in range(len(images) + 1)]
     durations = [max(1, after - before) * GIF_TICK_MS for before, after in pairwise(edges)]
     images[0].save(path, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0, disposal=1)
-
-
-def _write_mp4(path: Path, frames: Sequence[np.ndarray], fps: float) -> None:
-    with _encoder(path, frames[0].shape, fps) as write:
-        for frame in frames:
-            write(frame)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import imageio.v3 as imageio
 import imageio_ffmpeg
 import numpy as np
@@ -124,3 +126,19 @@ def test_anaglyph_gives_red_to_the_left_eye_and_keeps_grey_grey():
 def test_eyes_of_different_size_are_refused():
     with pytest.raises(InputError, match="differ in size"):
         media.anaglyph(np.zeros((4, 4, 3), np.uint8), np.zeros((4, 5, 3), np.uint8))
+
+
+def test_a_film_is_never_whole_in_memory(tmp_path):
+    alive: list[int] = [0, 0]  # now, at most
+
+    def drawn():
+        for value in range(40):
+            picture = np.full((32, 32, 3), value, np.uint8)
+            alive[0] += 1
+            alive[1] = max(alive)
+            weakref.finalize(picture, lambda: alive.__setitem__(0, alive[0] - 1))
+            yield picture
+
+    media.save_sequence(tmp_path / "a.mp4", drawn(), fps=30)
+    assert alive[1] <= 3
+    assert len(imageio.imread(tmp_path / "a.mp4")) == 40

@@ -29,8 +29,8 @@ class Calibration:
     """What a person's neutral face reads as.
 
     offsets (52,): subtracted from the weights. gains (52,): then multiplied, so that a full weight stays full.
-    rotation (4,), translation (3,): the head's rest, which becomes the identity. gaze (2, 2): whole eye angles of a straight
-    look.
+    rotation (4,), translation (3,): the head's rest, which becomes the identity. gaze (2, 2): what whole eye angles have too much
+    of in a straight look; of yaw the same for both eyes, so that their axes stand apart as they did (KAPPA_RAD).
     """
 
     offsets: np.ndarray
@@ -74,6 +74,7 @@ def calibrate(codes: Sequence[MotionCode]) -> Calibration:
     spread = 1.4826 * np.median(np.abs(weights - middle), axis=0)  # of a normal distribution, from its median deviation
     offsets = np.minimum(middle + NOISE_MARGIN * spread, MAX_OFFSET)
     gaze = np.median([code.gaze + look_angles(code.weights) for code in codes], axis=0)
+    gaze[:, 0] = gaze[:, 0].mean()
     translation = np.median([code.translation for code in codes], axis=0)
     return Calibration(offsets, 1 / (1 - offsets), rotation, translation, gaze)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from avatar3d.head.rig import gaze_angles, head_transform
-from avatar3d.motion.code import LOOK_INDICES, LOOK_MAX_RAD, MotionCode, look_angles
+from avatar3d.motion.code import KAPPA_RAD, LOOK_INDICES, LOOK_MAX_RAD, MotionCode, look_angles
 from avatar3d.runtime.idle import smooth_step
 
 EASY_RAD = 0.5  # eyes turn as far as that without the head; beyond, contact fades
@@ -28,24 +28,28 @@ class Gaze:
 
 
 def contact_angles(motion: MotionCode, joints: Mapping[str, np.ndarray], target_m: np.ndarray) -> np.ndarray:
-    """(2, 2) yaw and pitch of [left, right] eye, radians, that look at a point (3,) of the world the motion moves the head in."""
+    """(2, 2) yaw and pitch of [left, right] eye, radians, that look at a point (3,) of the world the motion moves the head in.
+
+    The eyeballs' axes are turned outward of the lines of sight by KAPPA_RAD.
+    """
     rotation, shift = head_transform(motion, joints)
     angles = np.zeros((2, 2))
     for eye, name in enumerate(("leftEye", "rightEye")):
         x, y, z = rotation.T @ (np.asarray(target_m) - shift) - np.asarray(joints[name], float)
-        angles[eye] = math.atan2(x, z), math.atan2(y, math.hypot(x, z))
+        outward = KAPPA_RAD if eye == 0 else -KAPPA_RAD
+        angles[eye] = math.atan2(x, z) + outward, math.atan2(y, math.hypot(x, z))
     return angles
 
 
 def wanted_angles(motion: MotionCode, joints: Mapping[str, np.ndarray], target_m: np.ndarray) -> np.ndarray:
-    """(2, 2) angles of eyes that look at a point as far as they can, with a little of their own movement kept.
+    """(2, 2) angles of eyes that look at a point as far as they can, with a little of their own movement kept (of both together).
 
     Where the point is too far to the side, they go on as the source has them.
     """
     own, contact = gaze_angles(motion), contact_angles(motion, joints, target_m)
     farthest = float(np.hypot(contact[:, 0], contact[:, 1]).max())
     share = smooth_step((LOST_RAD - farthest) / (LOST_RAD - EASY_RAD))
-    held = np.clip(contact, -EASY_RAD, EASY_RAD) + np.clip(own, -OWN_RAD, OWN_RAD)
+    held = np.clip(contact, -EASY_RAD, EASY_RAD) + np.clip(own.mean(axis=0), -OWN_RAD, OWN_RAD)
     return share * held + (1 - share) * own
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -67,17 +68,25 @@ def open_video(path: str | Path) -> FrameSource:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"cannot read the video {path}: {'it is a folder' if path.is_dir() else 'no such file'}")
+    _hush()
     capture = cv2.VideoCapture(str(path), cv2.CAP_FFMPEG)
     return _checked(capture, str(path), live=False)
 
 
 def open_camera(number: int) -> FrameSource:
     """Open a camera of this machine; raises WorkError when there is none of that number."""
+    _hush()
     capture = cv2.VideoCapture(number)
     if not capture.isOpened():
         capture.release()
         raise WorkError(f"there is no camera {number} that can be opened; plug one in, or close the program that uses it")
     return _checked(capture, f"camera {number}", live=True)
+
+
+def _hush() -> None:
+    """Keep what OpenCV and FFmpeg have to say about a file off the user's screen: our own sentence says it once."""
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # AV_LOG_QUIET; read when FFmpeg is first used
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
 
 
 def _checked(capture: cv2.VideoCapture, name: str, live: bool) -> FrameSource:

@@ -10,7 +10,7 @@ import numpy as np
 
 from avatar3d.face.landmarks import FACE_OVAL, LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS, FaceLandmarks
 from avatar3d.head.landmarks import fitting_head
-from avatar3d.motion.code import ARKIT_INDEX, LOOK_INDICES, LOOK_MAX_RAD, NECK_M, MotionCode, look_angles
+from avatar3d.motion.code import ARKIT_INDEX, KAPPA_RAD, LOOK_INDICES, LOOK_MAX_RAD, NECK_M, MotionCode, look_angles
 from avatar3d.motion.rotation import matrix_quaternion
 
 # A video seldom says its focal length; 1.6 times the longer side is a webcam or phone at arm's length (photos use the same).
@@ -28,11 +28,13 @@ RIDGE = np.diag([1e-3, 1e-3, 1e-3, 1.0, 1.0, 1.0])  # keeps a step finite where 
 # How fast the landmarks of the person at hand replace those of the average head, and how many frames are wanted first.
 SHAPE_FRAMES = 60
 SHAPE_MIN_COSINE = 0.9  # only frames nearer the front than this teach the shape
-# Eyes that look at something turn inward by half a degree (far away) to three (at arm's length) each; where the corners of a
-# person's eyes lie about the eyeballs differs by more, so the mean of what is measured is taken as REST_VERGENCE_RAD, and of
-# the changes about it, mostly noise, a share.
-REST_VERGENCE_RAD = 0.03  # toward the nose, of each eye: something a metre away
+# Lines of sight meet at what is looked at, each turned inward by half a degree (far away) to three (at arm's length); the eyeballs'
+# axes lie KAPPA_RAD outward of them. Where the corners of a person's eyes lie about the eyeballs differs by as much, so the mean of
+# what is measured is taken as that of somebody who looks a metre away, and of the changes about it, mostly noise, a share.
+REST_INWARD_RAD = 0.03 - KAPPA_RAD  # of each eye's axis
 VERGENCE_SHARE = 0.3
+# No axis is turned further: inward for something 20 cm away, outward for the horizon.
+MOST_INWARD_RAD, LEAST_INWARD_RAD = 0.15 - KAPPA_RAD, -KAPPA_RAD
 VERGENCE_FRAMES = 90  # the running mean's memory, once so many frames were seen
 CLOSED_EYE = 0.55  # an eyeBlink above this hides the iris
 GAZE_MAX_RAD = 0.7
@@ -200,7 +202,8 @@ class FaceMotion:
             self._vergence += (apart - self._vergence) / self._vergence_count
         else:
             apart = self._vergence
-        inward = REST_VERGENCE_RAD + VERGENCE_SHARE * (apart - self._vergence)
+        inward = REST_INWARD_RAD + VERGENCE_SHARE * (apart - self._vergence)
+        inward = min(max(inward, LEAST_INWARD_RAD), MOST_INWARD_RAD)
         # With one eye shut the other's own error is not halved by it.
         mean[0] += (seen[0] - seen[1]) / seen.sum() * self._vergence
         return np.array([[mean[0] - inward, mean[1]], [mean[0] + inward, mean[1]]])

@@ -35,6 +35,13 @@ def test_rest_becomes_zero():
     np.testing.assert_allclose(code.gaze + look_angles(code.weights), 0, atol=1e-9)
 
 
+def test_a_straight_look_is_made_straight_and_the_eyes_stay_as_far_apart_as_they_stand():
+    apart = np.array([[0.06, 0.0], [-0.06, 0.0]])
+    aside = [MotionCode(gaze=apart + (0.1, -0.05), time_ns=index) for index in range(20)]
+    code = calibrate(aside).apply(aside[0])
+    np.testing.assert_allclose(code.gaze + look_angles(code.weights), apart, atol=1e-9)
+
+
 def test_full_stays_full_and_a_turn_stays_a_turn():
     calibration = calibrate(resting())
     weights = np.zeros(52)

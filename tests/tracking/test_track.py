@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 
 import cv2
 import imageio.v3 as imageio
@@ -127,6 +129,16 @@ def test_damaged_videos_are_refused_or_end_early(tmp_path, clip, damage):
     path.write_bytes(content[damage])
     with pytest.raises(InputError, match=r"is not a video that can be read|can be decoded"):
         list(open_video(path))
+
+
+def test_what_is_no_video_is_told_in_one_line_and_nothing_else(tmp_path):
+    (tmp_path / "a.mp4").write_bytes(b"not a video\n" * 50)
+    command = [sys.executable, "-m", "avatar3d.cli", "track", str(tmp_path / "a.mp4"), "-o", str(tmp_path / "a.csv")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.splitlines() == [
+        f"avatar3d: {tmp_path / 'a.mp4'} is not a video that can be read; expected MP4, WebM, MOV or AVI"
+    ]
 
 
 def arguments(*texts: object) -> argparse.Namespace:
