@@ -17,10 +17,11 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.runtime.placement import Placement
 from avatar3d.runtime.views import FAR_M, NEAR_M, EyeView, angles_of
 from avatar3d.xr import openxr
+from avatar3d.xr.actions import GAZE, Actions
+from avatar3d.xr.face import EXTENSIONS as FACES
+from avatar3d.xr.face import FaceReader, open_face
 from avatar3d.xr.graphics import Graphics, open_graphics
-from avatar3d.xr.hands import Hands
 from avatar3d.xr.swapchain import EyeImages, color_images, depth_images
-from avatar3d.xr.wearer import FACE, FaceTracker
 
 NS = 1_000_000_000
 END_WITHIN_S = 3.0  # how long a runtime may take from our goodbye to its own
@@ -39,8 +40,8 @@ RATE_TOLERANCE_HZ = 0.6  # 59.94 is asked for as 60, 89.5 is not 90
 class SessionOptions:
     """hz: refresh rate to ask for, None for the runtime's own. passthrough: show the real room around the head.
 
-    depth_layer: give the compositor our depth, so that it can move the picture with the viewer. face: read the wearer's face,
-    which needs the wearer's consent.
+    depth_layer: give the compositor our depth, so that it can move the picture with the viewer. face: read the wearer's face
+    and eyes, which needs the wearer's consent.
     """
 
     hz: float | None = None
@@ -83,10 +84,10 @@ class HeadsetSession:
         self.running = False
         self.ended = False
         self.recentered = False  # since `take_recentered`
-        self.thermal_notice = False
+        self._hot_domains: set[int] = set()  # of XrPerfSettingsDomainEXT, from the runtime's notices
         self._first_offset_ns: int | None = None
-        self._hands: Hands | None = None
-        self._face: FaceTracker | None = None
+        self._actions: Actions | None = None
+        self._face: FaceReader | None = None
         try:
             with openxr.failures_as_sentences("starting the session"):
                 self._open()
@@ -107,7 +108,7 @@ class HeadsetSession:
         offered = {str(entry) for entry in xr.enumerate_instance_extension_properties()}
         if self.graphics is None:
             self.graphics = open_graphics(offered)
-        optional = (*OPTIONAL, FACE) if self._options.face else OPTIONAL
+        optional = (*OPTIONAL, *FACES, GAZE) if self._options.face else OPTIONAL
         wanted = {OPENGL, self.graphics.extension, *(name for name in optional if name in offered)}
         self._enabled = wanted
         application = xr.ApplicationInfo(
@@ -149,10 +150,8 @@ class HeadsetSession:
         self.hz = self._choose_rate()
         # A headset without controllers, or without a camera for the face, still shows heads.
         with contextlib.suppress(xr.exception.XrException):
-            self._hands = Hands(self._instance, self._session)
-        if FACE in self._enabled:
-            with contextlib.suppress(xr.exception.XrException):
-                self._face = FaceTracker(self._instance, self._session)
+            self._actions = Actions(self._instance, self._session, GAZE in self._enabled)
+        self._face = open_face(self._instance, self._session, self._enabled)
 
     def _choose_blend(self, system: Any) -> Any:
         xr = self._xr
@@ -230,9 +229,9 @@ class HeadsetSession:
         if kind == xr.StructureType.EVENT_DATA_PERF_SETTINGS_EXT:
             notice = cast(byref(event), POINTER(xr.EventDataPerfSettingsEXT)).contents
             if xr.PerfSettingsSubDomainEXT(notice.sub_domain) == xr.PerfSettingsSubDomainEXT.THERMAL:
-                self.thermal_notice = (
-                    xr.PerfSettingsNotificationLevelEXT(notice.to_level) != xr.PerfSettingsNotificationLevelEXT.NORMAL
-                )
+                domain = xr.PerfSettingsDomainEXT(notice.domain).value
+                cooled = xr.PerfSettingsNotificationLevelEXT(notice.to_level) == xr.PerfSettingsNotificationLevelEXT.NORMAL
+                (self._hot_domains.discard if cooled else self._hot_domains.add)(domain)
         if kind != xr.StructureType.EVENT_DATA_SESSION_STATE_CHANGED:
             return
         state = xr.SessionState(cast(byref(event), POINTER(xr.EventDataSessionStateChanged)).contents.state)
@@ -253,17 +252,18 @@ class HeadsetSession:
         return taken
 
     def too_hot(self) -> bool:
-        """Whether the runtime says that the headset is too warm to go on like this."""
-        if THERMAL not in self._enabled:
-            return self.thermal_notice
+        """Whether the runtime says that the headset is too warm to go on like this: by notice, or when asked."""
+        if self._hot_domains or THERMAL not in self._enabled:
+            return bool(self._hot_domains)
         xr = self._xr
-        with openxr.failures_as_sentences("reading its temperature"):
-            levels = [
-                xr.thermal_get_temperature_trend_ext(self._session, domain)[0]
-                for domain in (xr.PerfSettingsDomainEXT.CPU, xr.PerfSettingsDomainEXT.GPU)
-            ]
         normal = xr.PerfSettingsNotificationLevelEXT.NORMAL.value
-        return self.thermal_notice or any(getattr(level, "value", level) != normal for level in levels)
+        for domain in (xr.PerfSettingsDomainEXT.CPU, xr.PerfSettingsDomainEXT.GPU):
+            # A runtime need not know every domain, and a session that is lost is told by the next frame.
+            with contextlib.suppress(xr.exception.XrException):
+                level = xr.thermal_get_temperature_trend_ext(self._session, domain)[0]
+                if getattr(level, "value", level) != normal:
+                    return True
+        return False
 
     # --- frames
 
@@ -350,22 +350,40 @@ class HeadsetSession:
 
     def holding(self, timing: FrameTiming) -> Placement | None:
         """Pose of the hand that holds something when the frame is shown, None where none does."""
-        if self._hands is None:
+        if self._actions is None:
             return None
         with openxr.failures_as_sentences("reading the controllers"):
-            return self._hands.holding(self._space, timing.runtime_time)
+            self._actions.sync()
+            return self._actions.holding(self._space, timing.runtime_time)
 
     @property
     def reads_face(self) -> bool:
         """Whether the wearer's face is read."""
         return self._face is not None
 
-    def face(self, timing: FrameTiming) -> MotionCode | None:
-        """The wearer's face when the frame is shown, None where it is not known."""
-        if self._face is None:
-            return None
-        with openxr.failures_as_sentences("reading the face"):
-            return self._face.read(timing.runtime_time)
+    @property
+    def wearer_extensions(self) -> list[str]:
+        """Extensions through which the wearer's face and eyes may be told."""
+        eyes = [GAZE] if GAZE in self._enabled and self._actions is not None else []
+        return eyes if self._face is None else [self._face.extension, *eyes]
+
+    def gaze(self, timing: FrameTiming) -> list[float] | None:
+        """Where the wearer's eyes look when the frame is shown: quaternion xyzw in the head's space; None where it is not known.
+
+        As of the last `holding`, which takes the frame's input in.
+        """
+        if self._actions is not None:
+            # A tracker that fails is one that tells nothing; a session that is lost is told by the next frame.
+            with contextlib.suppress(self._xr.exception.XrException):
+                return self._actions.gaze(timing.runtime_time)
+        return None
+
+    def face(self, timing: FrameTiming, gaze: Sequence[float] | None = None) -> MotionCode | None:
+        """The wearer's face when the frame is shown, with its `gaze`; None where it is not known."""
+        if self._face is not None:
+            with contextlib.suppress(self._xr.exception.XrException):
+                return self._face.read(timing.runtime_time, gaze)
+        return None
 
     def release(self) -> None:
         """Give this frame's images to the compositor."""

@@ -153,6 +153,7 @@ class Show:
             "arrays": session.uses_arrays,
             "depth_layer": session.gives_depth,
             "reads_face": session.reads_face,
+            "wearer_extensions": session.wearer_extensions,
         }
         self._ladder.state = None
 
@@ -235,7 +236,8 @@ class Show:
             self._facts["viewer_ipd_mm"] = round(eye_distance_m(views) * 1000, 2)
         stage.placement = self._carry(stage.placement, session.holding(timing))
         if self._wearer is not None:
-            self._wearer.tell(views, session.face(timing))
+            gaze = session.gaze(timing)
+            self._wearer.tell(views, session.face(timing, gaze), gaze)
         self._viewer_m = np.mean([view.position for view in views], axis=0)
         cameras = stage.cameras(scenes, views, *size)
         session.clear_around(framebuffers, cameras, stage.background)

@@ -1,31 +1,24 @@
-"""The wearer of the headset as a motion source: head from the eyes' poses, face from XR_FB_face_tracking2 where there is one.
+"""The wearer of the headset as a motion source: head from the eyes' poses, face and gaze from its trackers where it has them.
 
-The face's calls are written to the specification and never ran: no runtime at hand offers them. Without them the head idles in
-the face and moves as the wearer does.
+Without them the head idles in the face and moves as the wearer does.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from ctypes import byref, c_float
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from avatar3d.motion.code import MotionCode, quaternion_matrix
-from avatar3d.motion.door import Door
 from avatar3d.motion.rotation import inverse, matrix_quaternion, multiply
-from avatar3d.motion.sources.openxr import head_pose, read_fb2
+from avatar3d.motion.sources.openxr import gaze_angles, head_pose
+from avatar3d.runtime.gaze import with_gaze
 from avatar3d.runtime.idle import idle
 from avatar3d.runtime.mailbox import Mailbox
 from avatar3d.runtime.placement import turned
 from avatar3d.runtime.views import EyeView
-from avatar3d.xr import openxr
-
-FACE = "XR_FB_face_tracking2"
-WEIGHTS, CONFIDENCES = 70, 2  # XrFaceExpression2FB, XrFaceConfidence2FB
 
 
 class Wearer:
@@ -40,8 +33,9 @@ class Wearer:
         self._count = 0
         self.ended = False
 
-    def tell(self, views: Sequence[EyeView], face: MotionCode | None) -> None:
-        """The eyes as just located, and the face, None where it is not known now."""
+    def tell(self, views: Sequence[EyeView], face: MotionCode | None, gaze: Sequence[float] | None = None) -> None:
+        """The eyes as just located, the face with its gaze, None where it is not known now, and the gaze alone (quaternion xyzw
+        in the head's space), for a headset that knows eyes but no face."""
         orientation = np.asarray(views[0].orientation, np.float64)
         position = np.mean([view.position for view in views], axis=0)
         rotation, place = head_pose((orientation / np.linalg.norm(orientation)).tolist(), position.tolist())
@@ -50,8 +44,11 @@ class Wearer:
             self._home = matrix_quaternion(turned(float(np.arctan2(forward[0], forward[2])))), place
         heading, home = self._home
         now_ns = self._clock_ns()
-        resting = idle(now_ns / 1e9)
-        shown = resting if face is None else face
+        shown = face
+        if shown is None:
+            shown = idle(now_ns / 1e9)
+            angles = None if gaze is None else gaze_angles(gaze)
+            shown = shown if angles is None else with_gaze(shown, angles)
         self._count += 1
         self._codes.put(
             replace(
@@ -75,27 +72,3 @@ class Wearer:
     def close(self) -> None:
         """End it."""
         self.ended = True
-
-
-class FaceTracker:
-    """The face tracker of a session whose instance has FACE enabled. Raises pyopenxr's exceptions where there is none."""
-
-    def __init__(self, instance: Any, session: Any) -> None:
-        xr = self._xr = openxr.load()
-        self._read = openxr.instance_function(instance, "xrGetFaceExpressionWeights2FB", xr.PFN_xrGetFaceExpressionWeights2FB)
-        self._destroy = openxr.instance_function(instance, "xrDestroyFaceTracker2FB", xr.PFN_xrDestroyFaceTracker2FB)
-        create = openxr.instance_function(instance, "xrCreateFaceTracker2FB", xr.PFN_xrCreateFaceTracker2FB)
-        self._tracker = xr.FaceTracker2FB()
-        sources = [xr.FaceTrackingDataSource2FB.VISUAL.value]
-        openxr.check(create(session, xr.FaceTrackerCreateInfo2FB(requested_data_sources=sources), byref(self._tracker)))
-        self._door = Door()
-        self._weights = xr.FaceExpressionWeights2FB(weights=(c_float * WEIGHTS)(), confidences=(c_float * CONFIDENCES)())
-
-    def read(self, runtime_time: int) -> MotionCode | None:
-        """The face at an XrTime; None while it is not seen."""
-        openxr.check(self._read(self._tracker, self._xr.FaceExpressionInfo2FB(time=runtime_time), byref(self._weights)))
-        return read_fb2(self._door, self._weights)
-
-    def close(self) -> None:
-        """Destroy it."""
-        self._destroy(self._tracker)

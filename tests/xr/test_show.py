@@ -40,6 +40,7 @@ class PlayedSession:
 
     width, height, eyes, hz = 48, 40, 2, 1.0
     runtime, system, uses_arrays, gives_depth, reads_face, hand = "played", "none", True, False, False, None
+    wearer_extensions = ()
 
     def __init__(self, context, steps=(), gone_after=None, recenter_at=None, hot_from=None, position=(0.0, 0.0, 0.0)):
         self.graphics = Graphics("played", context, "none", lambda: None, lambda name: None)
@@ -93,7 +94,10 @@ class PlayedSession:
     def holding(self, timing):
         return self.hand
 
-    def face(self, timing):
+    def gaze(self, timing):
+        return None
+
+    def face(self, timing, gaze=None):
         return None
 
     def release(self):

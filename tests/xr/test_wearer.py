@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avatar3d.motion.code import MotionCode, quaternion_matrix
+from avatar3d.motion.code import MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.csv import head_rotation
+from avatar3d.runtime.idle import idle
 from avatar3d.runtime.views import EyeView
 from avatar3d.xr.wearer import Wearer
 
@@ -69,3 +70,13 @@ def test_recentering_takes_a_new_straight_ahead():
     wearer.recenter()
     wearer.tell(_views(0.9), None)
     np.testing.assert_allclose(quaternion_matrix(wearer.read(0).rotation), np.eye(3), atol=1e-7)
+
+
+def test_a_gaze_without_a_face_moves_the_eyes_of_the_idling_face():
+    wearer = Wearer(clock_ns=lambda: 3_000_000_000)
+    left = [0.0, float(np.sin(0.1)), 0.0, float(np.cos(0.1))]  # 0.2 rad about +Y: to the wearer's left, our +X
+    wearer.tell(_views(), None, left)
+    code = wearer.read(0)
+    np.testing.assert_allclose(code.gaze + look_angles(code.weights), [[0.2, 0]] * 2, atol=1e-9)
+    wearer.tell(_views(), None, [0.0, 0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(wearer.read(0).gaze, idle(3.0).gaze)  # a gaze that is none is left out

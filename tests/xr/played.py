@@ -1,0 +1,255 @@
+"""A runtime that is played: stands in for pyopenxr's functions, so that a whole HeadsetSession runs without any headset.
+
+Structures, enumerations and exceptions are pyopenxr's own. Calls are noted in `calls`; what the wearer does is set in attributes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from avatar3d.xr import egl, openxr
+from avatar3d.xr.session import OPENGL
+
+WIDTH, HEIGHT = 48, 40
+PERIOD_NS = 1_000_000_000
+GL_SRGB8_ALPHA8 = 0x8C43
+FACE_FUNCTIONS = {
+    "XR_FB_face_tracking2": ("xrCreateFaceTracker2FB", "xrGetFaceExpressionWeights2FB", "xrDestroyFaceTracker2FB"),
+    "XR_ANDROID_face_tracking": ("xrCreateFaceTrackerANDROID", "xrGetFaceStateANDROID", "xrDestroyFaceTrackerANDROID"),
+    "XR_HTC_facial_tracking": ("xrCreateFacialTrackerHTC", "xrGetFacialExpressionsHTC", "xrDestroyFacialTrackerHTC"),
+}
+
+
+class PlayedRuntime:
+    """extensions: offered beside the least. refused: of FACE_FUNCTIONS' trackers, those that cannot be made ({name: result}).
+
+    face: {place: weight} told by the trackers. held: pose of a hand that holds, {0 or 1: XrPosef}. eyes: quaternion xyzw of the
+    gaze or None. levels: thermal level by domain. events: to be polled.
+    """
+
+    def __init__(self, xr, graphics, extensions=()):
+        self._xr, self._graphics = xr, graphics
+        self._offered = [OPENGL, egl.EXTENSION, *extensions]
+        self.calls: list[str] = []
+        self.bindings: dict[str, list[str]] = {}
+        self.unknown_profiles: set[str] = set()
+        self.refused: dict[str, int] = {}
+        self.face: dict[int, float] = {}
+        self.face_seen = True
+        self.held: dict[int, object] = {}
+        self.eyes = None
+        self.levels: dict[int, object] = {}
+        self.events: list[object] = []
+        self.ends: list[int] = []  # layers of each frame that was ended
+        self._spaces: dict[int, str] = {}
+        self._paths: list[str] = ["none"]
+        self._textures = []
+        self._display = 0
+        self._handles = 0
+
+    def __getattr__(self, name):
+        found = getattr(self._xr, name)
+        if callable(found) and name.startswith(("destroy_", "begin_", "end_", "attach_", "sync_", "release_", "wait_")):
+            return lambda *_: self.calls.append(name)
+        return found
+
+    def _handle(self, kind, note=""):
+        self._handles += 1
+        self._spaces[self._handles] = note
+        return ctypes.cast(self._handles, kind)
+
+    def _note(self, handle):
+        return self._spaces[ctypes.cast(handle, ctypes.c_void_p).value]
+
+    # --- the session
+
+    def enumerate_instance_extension_properties(self):
+        return self._offered
+
+    def create_instance(self, info):
+        self.enabled = [name.decode() for name in info.enabled_extension_names]
+        return self._handle(self._xr.Instance)
+
+    def get_instance_properties(self, instance):
+        return SimpleNamespace(runtime_name=b"played")
+
+    def get_system(self, instance, info):
+        return 1
+
+    def get_system_properties(self, instance, system):
+        return SimpleNamespace(system_name=b"headset")
+
+    def enumerate_view_configurations(self, instance, system):
+        return [self._xr.ViewConfigurationType.PRIMARY_STEREO.value]
+
+    def enumerate_view_configuration_views(self, instance, system, kind):
+        return [SimpleNamespace(recommended_image_rect_width=WIDTH, recommended_image_rect_height=HEIGHT)] * 2
+
+    def enumerate_environment_blend_modes(self, instance, system, kind):
+        return [self._xr.EnvironmentBlendMode.OPAQUE.value]
+
+    def create_session(self, instance, info):
+        self.says(self._xr.SessionState.READY)
+        return self._handle(self._xr.Session)
+
+    def create_reference_space(self, session, info):
+        return self._handle(self._xr.Space, str(self._xr.ReferenceSpaceType(info.reference_space_type).name))
+
+    def enumerate_swapchain_formats(self, session):
+        return [GL_SRGB8_ALPHA8]
+
+    def create_swapchain(self, session, info):
+        context = self._graphics.context
+        layers = [bytes(WIDTH * HEIGHT * 4 * info.array_size)]
+        self._textures.append(context.texture_array((WIDTH, HEIGHT, info.array_size), 4, layers[0]))
+        return self._handle(self._xr.Swapchain)
+
+    def enumerate_swapchain_images(self, handle, kind):
+        return [SimpleNamespace(image=self._textures[-1].glo)]
+
+    def acquire_swapchain_image(self, handle, info):
+        return 0
+
+    def says(self, state):
+        """The runtime tells of a state of the session."""
+        self.events.append(self._xr.EventDataSessionStateChanged(state=state))
+
+    def poll_event(self, instance):
+        if not self.events:
+            raise self._xr.exception.EventUnavailable()
+        return self.events.pop(0)
+
+    def request_exit_session(self, session):
+        self.says(self._xr.SessionState.STOPPING)
+        self.says(self._xr.SessionState.EXITING)
+
+    def wait_frame(self, session, info):
+        self._display += PERIOD_NS
+        return SimpleNamespace(predicted_display_time=self._display, predicted_display_period=PERIOD_NS, should_render=1)
+
+    def end_frame(self, session, info):
+        self.ends.append(info.layer_count)
+
+    def locate_views(self, session, info):
+        xr = self._xr
+        views = [
+            xr.View(
+                pose=xr.Posef(xr.Quaternionf(0, 0, 0, 1), xr.Vector3f(side * 0.0315, 1.6, 0)), fov=xr.Fovf(-0.7, 0.7, 0.7, -0.7)
+            )
+            for side in (-1, 1)
+        ]
+        return xr.ViewState(view_state_flags=xr.ViewStateFlags.ORIENTATION_VALID_BIT), views
+
+    def thermal_get_temperature_trend_ext(self, session, domain):
+        level = self.levels[domain.value]
+        if isinstance(level, Exception):
+            raise level
+        return level, 0.0, 0.0
+
+    # --- actions
+
+    def string_to_path(self, instance, text):
+        if text not in self._paths:
+            self._paths.append(text)
+        return self._paths.index(text)
+
+    def create_action_set(self, instance, info):
+        return self._handle(self._xr.ActionSet)
+
+    def create_action(self, actions, info):
+        return self._handle(self._xr.Action, info.action_name.decode())
+
+    def suggest_interaction_profile_bindings(self, instance, info):
+        profile = self._paths[info.interaction_profile]
+        if profile in self.unknown_profiles:
+            raise self._xr.exception.PathUnsupportedError()
+        self.bindings[profile] = [
+            f"{self._note(bound.action)} {self._paths[bound.binding]}"
+            for bound in info._suggested_bindings[: info.count_suggested_bindings]
+        ]
+
+    def create_action_space(self, session, info):
+        return self._handle(self._xr.Space, f"{self._note(info.action)} {self._paths[info.subaction_path]}")
+
+    def _hand(self, path):
+        return ("/user/hand/left", "/user/hand/right").index(path)
+
+    def get_action_state_boolean(self, session, info):
+        held = self._hand(self._paths[info.subaction_path]) in self.held
+        return SimpleNamespace(is_active=1, current_state=int(held))
+
+    def get_action_state_pose(self, session, info):
+        return SimpleNamespace(is_active=int(self.eyes is not None))
+
+    def locate_space(self, space, base, when):
+        xr, (name, path) = self._xr, self._note(space).split()
+        flags = xr.SpaceLocationFlags.ORIENTATION_VALID_BIT
+        if name == "gaze":
+            assert self._note(base) == "VIEW"
+            return SimpleNamespace(location_flags=flags.value, pose=xr.Posef(xr.Quaternionf(*self.eyes), xr.Vector3f()))
+        both = flags | xr.SpaceLocationFlags.POSITION_VALID_BIT
+        return SimpleNamespace(location_flags=both.value, pose=self.held[self._hand(path)])
+
+    # --- functions of extensions
+
+    def function(self, instance, name, prototype):
+        """What openxr.instance_function gives."""
+        return getattr(self, f"_{name}", None) or (lambda *arguments: self._face_call(name, *arguments))
+
+    def _xrGetOpenGLGraphicsRequirementsKHR(self, instance, system, needs):
+        needs._obj.min_api_version_supported = 3 << 48 | 3 << 32
+        return 0
+
+    def _face_call(self, name, *arguments):
+        """A tracker's function of FACE_FUNCTIONS: an int, as in C."""
+        self.calls.append(name)
+        if name.startswith("xrCreate"):
+            kind = getattr(arguments[1]._obj, "facial_tracking_type", None)
+            return self.refused.get(name if kind is None else f"{name} {self._xr.FacialTrackingTypeHTC(kind).name}", 0)
+        if name.startswith("xrDestroy"):
+            return 0
+        self._tell(arguments[-1]._obj)
+        return self.refused.get(name, 0)
+
+    def _tell(self, state):
+        """Fill a tracker's structure as a runtime does, through its pointers."""
+        if hasattr(state, "expression_count"):  # HTC: eyes are the first 14 of the vocabulary, lips the rest
+            state.is_active, state.sample_time = int(self.face_seen), self._display
+            first = 0 if state.expression_count == 14 else 14
+            places = range(first, first + state.expression_count)
+            for place in places:
+                state._expression_weightings[place - first] = self.face.get(place, 0.0)
+            return
+        state.is_valid = int(self.face_seen)
+        if hasattr(state, "parameters_capacity_input"):  # Android
+            state.sample_time = self._display
+            state.parameters_count_output = state.parameters_capacity_input
+            state.region_confidences_count_output = state.region_confidences_capacity_input
+            weights, count, sure = state.parameters, state.parameters_capacity_input, state.region_confidences
+            sure[0] = sure[1] = sure[2] = 1.0
+        else:
+            state.time = self._display
+            weights, count = state._weights, state.weight_count
+            state._confidences[0] = state._confidences[1] = 1.0
+        for place in range(count):
+            weights[place] = self.face.get(place, 0.0)
+
+
+@contextmanager
+def played_runtime(monkeypatch: pytest.MonkeyPatch, *extensions: str) -> Iterator[PlayedRuntime]:
+    """A runtime that offers these extensions; sessions take `graphics` of it."""
+    xr = pytest.importorskip("xr", reason="pyopenxr is not installed")
+    graphics = egl.create()
+    runtime = PlayedRuntime(xr, graphics, extensions)
+    runtime.graphics = graphics
+    monkeypatch.setattr(openxr, "load", lambda: runtime)
+    monkeypatch.setattr(openxr, "instance_function", runtime.function)
+    try:
+        yield runtime
+    finally:
+        graphics.close()

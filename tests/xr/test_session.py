@@ -1,0 +1,188 @@
+"""A whole session against a played runtime: controllers, faces and eyes through every extension, heat, and what is absent."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from avatar3d.motion.code import ARKIT_INDEX, look_angles
+from avatar3d.motion.vocabulary import vocabulary
+from avatar3d.xr.session import PERFORMANCE, THERMAL, FrameTiming, HeadsetSession, SessionOptions
+from tests.xr.played import FACE_FUNCTIONS, played_runtime
+
+xr = pytest.importorskip("xr", reason="pyopenxr is not installed")
+GAZE = "XR_EXT_eye_gaze_interaction"
+FACES = sorted(FACE_FUNCTIONS)
+VOCABULARY = {"XR_FB_face_tracking2": "fb2", "XR_HTC_facial_tracking": "htc", "XR_ANDROID_face_tracking": "android"}
+JAW = {"XR_FB_face_tracking2": "JAW_DROP", "XR_HTC_facial_tracking": "LIP_JAW_OPEN", "XR_ANDROID_face_tracking": "JAW_DROP"}
+UNSUPPORTED = xr.Result.ERROR_FEATURE_UNSUPPORTED.value
+NOW = FrameTiming(5, 5, 1, True)
+
+
+def _turn(axis: tuple[float, float, float], angle: float) -> list[float]:
+    return [*(np.array(axis) * math.sin(angle / 2)), math.cos(angle / 2)]
+
+
+def _opened(runtime, **options):
+    return HeadsetSession(SessionOptions(**options), runtime.graphics)
+
+
+def _frame(session):
+    """One frame that shows nothing; returns its timing."""
+    session.poll()
+    timing = session.wait_frame()
+    session.begin_frame()
+    session.end_frame(timing, None)
+    return timing
+
+
+@pytest.mark.parametrize("extension", FACES)
+def test_a_face_is_read_through_its_extension(monkeypatch, extension):
+    with played_runtime(monkeypatch, extension) as runtime, _opened(runtime, face=True) as session:
+        assert extension in runtime.enabled
+        assert session.reads_face and session.wearer_extensions == [extension]
+        timing = _frame(session)
+        runtime.face = {vocabulary(VOCABULARY[extension]).index[JAW[extension]]: 0.5}
+        code = session.face(timing)
+        assert code.weights[ARKIT_INDEX["jawOpen"]] == 0.5 and code.weights.sum() == 0.5
+        assert code.confidence[2] == 1 and code.confidence[4] == 0
+        runtime.face_seen = False
+        assert session.face(_frame(session)) is None
+    assert runtime.calls.count(FACE_FUNCTIONS[extension][2]) == (2 if "HTC" in extension else 1)
+
+
+@pytest.mark.parametrize("extension", FACES)
+def test_a_face_takes_the_gaze_of_the_eyes(monkeypatch, extension):
+    with played_runtime(monkeypatch, extension, GAZE) as runtime, _opened(runtime, face=True) as session:
+        runtime.eyes = _turn((0, 1, 0), 0.2)  # to the wearer's left, our +X
+        timing = _frame(session)
+        code = session.face(timing, session.gaze(timing))
+        np.testing.assert_allclose(code.gaze + look_angles(code.weights), [[0.2, 0]] * 2, atol=1e-6)
+
+
+def test_the_richest_of_several_extensions_is_taken(monkeypatch):
+    with played_runtime(monkeypatch, *FACES, GAZE) as runtime, _opened(runtime, face=True) as session:
+        assert session.wearer_extensions == ["XR_FB_face_tracking2", GAZE]
+
+
+def test_a_tracker_that_the_system_lacks_leaves_the_next(monkeypatch):
+    with played_runtime(monkeypatch, *FACES) as runtime:
+        runtime.refused = {"xrCreateFaceTracker2FB": UNSUPPORTED, "xrCreateFaceTrackerANDROID": UNSUPPORTED}
+        with _opened(runtime, face=True) as session:
+            assert session.wearer_extensions == ["XR_HTC_facial_tracking"]
+
+
+def test_a_vive_may_have_lips_without_eyes(monkeypatch):
+    with played_runtime(monkeypatch, "XR_HTC_facial_tracking") as runtime:
+        runtime.refused = {"xrCreateFacialTrackerHTC EYE_DEFAULT": UNSUPPORTED}
+        index = vocabulary("htc").index
+        runtime.face = {index["LIP_JAW_OPEN"]: 0.5, index["EYE_LEFT_BLINK"]: 1.0}
+        with _opened(runtime, face=True) as session:
+            code = session.face(_frame(session))
+            assert code.weights[ARKIT_INDEX["jawOpen"]] == 0.5 and code.weights[ARKIT_INDEX["eyeBlinkLeft"]] == 0
+        runtime.refused |= {"xrCreateFacialTrackerHTC LIP_DEFAULT": UNSUPPORTED}
+        with _opened(runtime, face=True) as session:
+            assert not session.reads_face
+
+
+@pytest.mark.parametrize("extension", FACES)
+def test_a_tracker_that_fails_in_mid_session_tells_nothing(monkeypatch, extension):
+    with played_runtime(monkeypatch, extension) as runtime, _opened(runtime, face=True) as session:
+        runtime.refused = {FACE_FUNCTIONS[extension][1]: xr.Result.ERROR_RUNTIME_FAILURE.value}
+        assert session.face(_frame(session)) is None
+        runtime.refused = {}
+        assert session.face(_frame(session)) is not None
+
+
+def test_without_consent_nothing_of_the_wearer_is_enabled(monkeypatch):
+    with played_runtime(monkeypatch, *FACES, GAZE) as runtime, _opened(runtime) as session:
+        assert not {*FACES, GAZE} & set(runtime.enabled)
+        assert session.wearer_extensions == [] and not any(call.startswith("xrCreate") for call in runtime.calls)
+        assert session.face(_frame(session)) is None and session.gaze(NOW) is None
+        assert "/interaction_profiles/ext/eye_gaze_interaction" not in runtime.bindings
+
+
+def test_eyes_alone_are_told_and_may_be_closed_or_lost(monkeypatch):
+    with played_runtime(monkeypatch, GAZE) as runtime, _opened(runtime, face=True) as session:
+        assert session.wearer_extensions == [GAZE] and not session.reads_face
+        assert runtime.bindings["/interaction_profiles/ext/eye_gaze_interaction"] == ["gaze /user/eyes_ext/input/gaze_ext/pose"]
+        timing = _frame(session)
+        assert session.gaze(timing) is None
+        runtime.eyes = _turn((1, 0, 0), 0.3)
+        np.testing.assert_allclose(session.gaze(timing), runtime.eyes, atol=1e-6)
+
+
+def test_a_grab_is_the_pose_of_the_hand_that_holds(monkeypatch):
+    with played_runtime(monkeypatch) as runtime, _opened(runtime) as session:
+        timing = _frame(session)
+        assert session.holding(timing) is None and "sync_actions" in runtime.calls
+        runtime.held = {1: xr.Posef(xr.Quaternionf(*_turn((0, 1, 0), math.pi / 2)), xr.Vector3f(0.25, 1.5, -0.5))}
+        hand = session.holding(timing)
+        np.testing.assert_allclose(hand.translation, [0.25, 1.5, -0.5])
+        np.testing.assert_allclose(hand.rotation @ [0, 0, -1], [-1, 0, 0], atol=1e-6)  # the hand points to the left
+        runtime.held[0] = xr.Posef(xr.Quaternionf(0, 0, 0, 1), xr.Vector3f(0, 1, 0))
+        np.testing.assert_allclose(session.holding(timing).translation, [0, 1, 0])  # the left hand was asked first
+        runtime.held = {}
+        assert session.holding(timing) is None
+
+
+def test_every_usual_controller_can_hold_and_an_unknown_one_is_no_error(monkeypatch):
+    with played_runtime(monkeypatch) as runtime:
+        runtime.unknown_profiles = {"/interaction_profiles/valve/index_controller"}
+        with _opened(runtime):
+            profiles = {profile.rsplit("/", 1)[1] for profile in runtime.bindings}
+            assert profiles == {"simple_controller", "touch_controller", "vive_controller", "motion_controller"}
+            for bound in runtime.bindings.values():
+                assert sum(text.startswith("grab /user/hand/left/input/") for text in bound) == 1
+                assert "hand /user/hand/right/input/grip/pose" in bound
+
+
+def _notice(domain, level, part=xr.PerfSettingsSubDomainEXT.THERMAL):
+    normal = xr.PerfSettingsNotificationLevelEXT.NORMAL
+    return xr.EventDataPerfSettingsEXT(domain=domain, sub_domain=part, from_level=normal, to_level=level)
+
+
+def test_a_notice_of_heat_counts_until_its_own_domain_has_cooled(monkeypatch):
+    levels, cpu, gpu = xr.PerfSettingsNotificationLevelEXT, xr.PerfSettingsDomainEXT.CPU, xr.PerfSettingsDomainEXT.GPU
+    with played_runtime(monkeypatch, PERFORMANCE) as runtime, _opened(runtime) as session:
+        assert PERFORMANCE in runtime.enabled and not session.too_hot()
+        steps = [
+            (_notice(gpu, levels.WARNING, xr.PerfSettingsSubDomainEXT.RENDERING), False),  # too slow is not too hot
+            (_notice(gpu, levels.WARNING), True),
+            (_notice(cpu, levels.IMPAIRED), True),
+            (_notice(cpu, levels.NORMAL), True),
+            (_notice(gpu, levels.NORMAL), False),
+        ]
+        for event, hot in steps:
+            runtime.events.append(event)
+            session.poll()
+            assert session.too_hot() is hot
+
+
+def test_a_runtime_that_is_asked_for_its_temperature_need_not_know_every_domain(monkeypatch):
+    level = xr.PerfSettingsNotificationLevelEXT
+    with played_runtime(monkeypatch, THERMAL) as runtime, _opened(runtime) as session:
+        runtime.levels = {1: xr.exception.FeatureUnsupportedError(), 2: level.NORMAL}
+        assert not session.too_hot()
+        runtime.levels[2] = level.WARNING
+        assert session.too_hot()
+
+
+def test_a_session_runs_from_ready_to_its_end(monkeypatch):
+    with played_runtime(monkeypatch) as runtime, _opened(runtime) as session:
+        assert not session.running
+        timing = _frame(session)
+        assert session.running and session.uses_arrays
+        views = session.locate(timing)
+        np.testing.assert_allclose([view.position for view in views], [[-0.0315, 1.6, 0], [0.0315, 1.6, 0]], atol=1e-6)
+        framebuffers = session.acquire()
+        session.clear_around(framebuffers, [None, None], (0, 0, 0, 1))
+        session.release()
+        runtime.events.append(xr.EventDataReferenceSpaceChangePending())
+        session.poll()
+        assert session.take_recentered() and not session.take_recentered()
+        session.request_exit()
+        assert session.ended and not session.running
+    assert runtime.calls[-2:] == ["destroy_session", "destroy_instance"]
