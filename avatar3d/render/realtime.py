@@ -29,6 +29,7 @@ from avatar3d.render.gpu_avatar import (
     matrix_bytes,
     vector_bytes,
 )
+from avatar3d.render.hidden_area import HiddenArea
 from avatar3d.render.scene import MAX_DELTAS, Scene, build_scene
 from avatar3d.render.shaders import first_bias
 from avatar3d.render.stereo import CLIP_DISTANCE, EYES, Stereo
@@ -83,6 +84,7 @@ class RealtimeRenderer:
         self._loaded: GpuAvatar | None = None
         self._keep, self._kept = keep, list[GpuAvatar]()  # the loaded one is the last
         self._targets: dict[tuple[int, int], _Target] = {}
+        self._hidden: HiddenArea | None = None
         self._info: dict[str, str] | None = None
         # Called with "head", "hair base" or "hair levels", gives what each stage of a view is drawn within: for measuring.
         self.stage: Callable[[str], AbstractContextManager[Any]] = nullcontext
@@ -234,6 +236,7 @@ class RealtimeRenderer:
         background: tuple[float, float, float, float] | None = (0.0, 0.0, 0.0, 0.0),
         viewports: Sequence[tuple[int, int, int, int]] | None = None,
         stereo: Stereo = "passes",
+        hidden: Sequence[np.ndarray | None] | None = None,
     ) -> None:
         """Draw the loaded avatar into moderngl framebuffers with a depth attachment, one per camera; reads nothing back.
 
@@ -243,7 +246,10 @@ class RealtimeRenderer:
         viewports: (x, y, width, height) in each framebuffer, GL's origin at the bottom left; the whole one by default.
         stereo: other than "passes", the two cameras share one framebuffer, one viewport and every draw call (see
         avatar3d.render.stereo): "layers" wants a layered framebuffer, "sides" puts each eye into half of the viewport.
-        options.supersample has no meaning here. Raises InputError before `load` or on lists of unequal length.
+        hidden: for each camera what its eye cannot see, (N, 2) f32 corners of triangles in normalised device coordinates, or
+        None (see avatar3d.render.hidden_area): left as it was, or cleared, with the nearest depth.
+        options.supersample has no meaning here. Raises InputError before `load`, on lists of unequal length, or on a hidden
+        area that holds no triangles.
         """
         avatar = self._require_loaded().avatar
         options = options or RenderOptions()
@@ -254,6 +260,9 @@ class RealtimeRenderer:
             raise InputError(f"{counts} were given; expected {'as many of each' if stereo == 'passes' else 'one for both eyes'}")
         if stereo != "passes" and len(cameras) != EYES:
             raise InputError(f"{len(cameras)} cameras were given; drawing {stereo} takes those of two eyes")
+        unseen = [None] * len(cameras) if hidden is None else list(hidden)
+        if len(unseen) != len(cameras):
+            raise InputError(f"{len(unseen)} hidden areas were given for {len(cameras)} cameras; expected one a camera, or None")
         with self._current():
             loaded, passes = self._ready(avatar, options, stereo)
         scene = motion if isinstance(motion, Scene) else self.prepare(motion)
@@ -261,16 +270,23 @@ class RealtimeRenderer:
             self.context.enable_direct(GL_FRAMEBUFFER_SRGB)
             if stereo == "sides":
                 self.context.enable_direct(CLIP_DISTANCE)
-            for together, framebuffer, area in zip(groups, framebuffers, areas, strict=True):
+            for index, (together, framebuffer, area) in enumerate(zip(groups, framebuffers, areas, strict=True)):
                 framebuffer.use()
                 framebuffer.viewport = area
                 framebuffer.depth_mask = True
                 if background is not None:
                     framebuffer.clear(*background, depth=1.0, viewport=area)
+                if any(each is not None for each in unseen):
+                    self._hide(unseen if len(together) > 1 else unseen[index : index + 1], stereo)
                 self._draw_views(loaded, scene, together, framebuffer, area, passes, options)
             if stereo == "sides":
                 self.context.disable_direct(CLIP_DISTANCE)
             self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
+
+    def _hide(self, areas: Sequence[np.ndarray | None], stereo: Stereo) -> None:
+        if self._hidden is None:
+            self._hidden = HiddenArea(self.context)
+        self._hidden.draw(areas, stereo)
 
     def _write_scene(self, loaded: GpuAvatar, scene: Scene) -> None:
         """Send what the motion code moved."""
@@ -480,6 +496,9 @@ class RealtimeRenderer:
                 kept.release()
             self._kept.clear()
             self._loaded = None
+            if self._hidden is not None:
+                self._hidden.release()
+                self._hidden = None
             for target in self._targets.values():
                 for resource in (target.framebuffer, target.color, target.depth):
                     resource.release()

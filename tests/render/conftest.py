@@ -12,9 +12,13 @@ from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import WorkError
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.realtime import RealtimeRenderer, create_context
 from avatar3d.render.reference import ReferenceRenderer
+from avatar3d.render.stereo import LayeredTarget, offered
 from tests.make_avatar import synthetic_avatar
+
+LAYER_WIDTH, LAYER_HEIGHT = 160, 128
+GL_RGBA16F = 0x881A
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +40,31 @@ def realtime() -> Iterator[RealtimeRenderer]:
         pytest.skip(str(error))
     yield renderer
     renderer.close()
+
+
+@pytest.fixture(scope="module")
+def drawer(avatar: Avatar) -> Iterator[RealtimeRenderer]:
+    """A renderer in a context that stays current, so that tests may read framebuffers of their own."""
+    try:
+        context = create_context()
+    except WorkError as error:
+        pytest.skip(str(error))
+    with context:
+        renderer = RealtimeRenderer(context)
+        renderer.load(avatar)
+        yield renderer
+        renderer.close()
+    context.release()
+
+
+@pytest.fixture(scope="module")
+def layers(drawer: RealtimeRenderer) -> Iterator[LayeredTarget]:
+    """Half floats for the eyes of `drawer`."""
+    if "layers" not in offered(drawer.context):
+        pytest.skip("this driver writes no layer from a vertex shader")
+    target = LayeredTarget(drawer.context, LAYER_WIDTH, LAYER_HEIGHT, GL_RGBA16F)
+    yield target
+    target.release()
 
 
 @pytest.fixture(scope="session")

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
-from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera, stereo_pair
-from avatar3d.errors import InputError, WorkError
+from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.realtime import RealtimeRenderer, create_context
-from avatar3d.render.stereo import LayeredTarget, Stereo, offered
+from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.stereo import LayeredTarget, Stereo
+from tests.render.conftest import LAYER_HEIGHT as HEIGHT
+from tests.render.conftest import LAYER_WIDTH as WIDTH
 from tests.render.conftest import view
 
-WIDTH, HEIGHT = 160, 128
-GL_RGBA16F = 0x881A
 AREA = (0, 0, WIDTH, HEIGHT)
 OPTIONS = [
     RenderOptions("mesh", hair=False),
@@ -27,37 +24,14 @@ OPTIONS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def renderer(avatar: Avatar) -> Iterator[RealtimeRenderer]:
-    try:
-        context = create_context()
-    except WorkError as error:
-        pytest.skip(str(error))
-    with context:
-        renderer = RealtimeRenderer(context)
-        renderer.load(avatar)
-        yield renderer
-        renderer.close()
-    context.release()
-
-
-@pytest.fixture(scope="module")
-def target(renderer: RealtimeRenderer) -> Iterator[LayeredTarget]:
-    if "layers" not in offered(renderer.context):
-        pytest.skip("this driver writes no layer from a vertex shader")
-    target = LayeredTarget(renderer.context, WIDTH, HEIGHT, GL_RGBA16F)
-    yield target
-    target.release()
-
-
 def eyes(yaw_rad: float = 0.2, ipd_m: float = 0.063) -> tuple[Camera, Camera]:
     return stereo_pair(view(yaw_rad, 0.1, WIDTH, HEIGHT), ipd_m, inward_tangent=0.1)
 
 
-def pixels(target: LayeredTarget) -> list[np.ndarray]:
+def pixels(layers: LayeredTarget) -> list[np.ndarray]:
     """Colour (H, W, 4) and depth (H, W) of both layers, and leaves them empty."""
     images = []
-    for eye in target.eyes:
+    for eye in layers.eyes:
         for components, attachment, dtype in ((4, 0, np.float16), (1, -1, np.float32)):
             kind = "f2" if dtype is np.float16 else "f4"
             data = eye.read(viewport=AREA, components=components, attachment=attachment, dtype=kind)
@@ -69,20 +43,20 @@ def pixels(target: LayeredTarget) -> list[np.ndarray]:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("ipd_m", [0.063, 0.5])  # eyes so far apart see many faces that the other does not
 def test_layers_hold_the_bits_of_two_passes(
-    options: RenderOptions, ipd_m: float, renderer: RealtimeRenderer, target: LayeredTarget, moved: MotionCode
+    options: RenderOptions, ipd_m: float, drawer: RealtimeRenderer, layers: LayeredTarget, moved: MotionCode
 ) -> None:
     cameras = eyes(ipd_m=ipd_m)
-    renderer.draw(moved, cameras, target.eyes, options, viewports=[AREA, AREA])
-    expected = pixels(target)
+    drawer.draw(moved, cameras, layers.eyes, options, viewports=[AREA, AREA])
+    expected = pixels(layers)
     for _ in range(2):  # the second frame meets the state that the first one left
-        renderer.draw(moved, cameras, [target.framebuffer], options, (0.0, 0.0, 0.0, 0.0), [AREA], "layers")
-    assert all(np.array_equal(*pair) for pair in zip(expected, pixels(target), strict=True))
+        drawer.draw(moved, cameras, [layers.framebuffer], options, (0.0, 0.0, 0.0, 0.0), [AREA], "layers")
+    assert all(np.array_equal(*pair) for pair in zip(expected, pixels(layers), strict=True))
     assert (expected[0][..., 3] > 0).mean() > 0.1
     assert not np.array_equal(expected[0], expected[2])
 
 
-def test_sides_show_the_picture_of_two_passes(renderer: RealtimeRenderer, moved: MotionCode) -> None:
-    context, options = renderer.context, RenderOptions("baked", antialias=True)
+def test_sides_show_the_picture_of_two_passes(drawer: RealtimeRenderer, moved: MotionCode) -> None:
+    context, options = drawer.context, RenderOptions("baked", antialias=True)
     color, depth = context.texture((2 * WIDTH, HEIGHT), 4, dtype="f2"), context.depth_texture((2 * WIDTH, HEIGHT))
     wide = context.framebuffer([color], depth)
     # The head fills one eye's picture and more: what leaves its half must not show in the other.
@@ -91,24 +65,24 @@ def test_sides_show_the_picture_of_two_passes(renderer: RealtimeRenderer, moved:
     def seen() -> np.ndarray:
         return np.frombuffer(wide.read(components=4, dtype="f2"), np.float16).reshape(HEIGHT, 2 * WIDTH, 4).astype(np.float32)
 
-    renderer.draw(moved, cameras, [wide, wide], options, viewports=[AREA, (WIDTH, 0, WIDTH, HEIGHT)])
+    drawer.draw(moved, cameras, [wide, wide], options, viewports=[AREA, (WIDTH, 0, WIDTH, HEIGHT)])
     expected = seen()
-    renderer.draw(moved, cameras, [wide], options, stereo="sides")
+    drawer.draw(moved, cameras, [wide], options, stereo="sides")
     drawn = seen()
     different = np.abs(drawn - expected).max(-1) > 2e-3
     assert different.mean() < 1e-3
     assert ((drawn[..., 3] > 0) != (expected[..., 3] > 0)).mean() < 1e-4
     assert (expected[:, WIDTH - 1, 3] > 0).any() and (expected[:, WIDTH, 3] > 0).any()
     # Nothing is cut afterwards.
-    renderer.draw(moved, cameras, [wide, wide], options, viewports=[AREA, (WIDTH, 0, WIDTH, HEIGHT)])
+    drawer.draw(moved, cameras, [wide, wide], options, viewports=[AREA, (WIDTH, 0, WIDTH, HEIGHT)])
     assert np.array_equal(seen(), expected)
 
 
 @pytest.mark.parametrize("stereo", ["layers", "sides"])
-def test_a_single_pass_takes_two_cameras_and_one_framebuffer(stereo: Stereo, renderer: RealtimeRenderer) -> None:
-    context = renderer.context
+def test_a_single_pass_takes_two_cameras_and_one_framebuffer(stereo: Stereo, drawer: RealtimeRenderer) -> None:
+    context = drawer.context
     framebuffer = context.framebuffer([context.texture((32, 16), 4)], context.depth_texture((32, 16)))
     with pytest.raises(InputError, match="2 framebuffers and 2 viewports were given; expected one for both eyes"):
-        renderer.draw(MotionCode(), eyes(), [framebuffer] * 2, stereo=stereo)
+        drawer.draw(MotionCode(), eyes(), [framebuffer] * 2, stereo=stereo)
     with pytest.raises(InputError, match=f"1 cameras were given; drawing {stereo} takes those of two eyes"):
-        renderer.draw(MotionCode(), eyes()[:1], [framebuffer], stereo=stereo)
+        drawer.draw(MotionCode(), eyes()[:1], [framebuffer], stereo=stereo)
