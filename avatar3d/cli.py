@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from avatar3d import __version__
 from avatar3d.bench import command as bench_command
 from avatar3d.errors import Avatar3dError, InputError, WorkError
+from avatar3d.extras import install_extra
 from avatar3d.net import command as net_command
 from avatar3d.tracking import command as track_command
 from avatar3d.view import command as view_command
@@ -194,7 +195,7 @@ def main(argv: list[str] | None = None) -> int:
         if extra is None:
             raise
         print(
-            f"avatar3d: this command needs {error.name}, which is not installed; run: pip install 'avatar3d[{extra}]'",
+            f"avatar3d: this command needs {error.name}, which is not installed; run: {install_extra(extra)}",
             file=sys.stderr,
         )
         return 1
@@ -529,9 +530,12 @@ def _models(arguments: argparse.Namespace) -> None:
         + (row["problem"] or row["purpose"])
         for row in rows
     ]
-    _report(arguments, {"models": rows}, lines or ["no model is in the cache folder; run avatar3d models pull"])
-    if arguments.action == "verify" and not all(status.ok for status in statuses):
-        raise WorkError("a model file differs from the manifest; run avatar3d models pull to replace it")
+    _report(arguments, {"models": rows}, lines)
+    wrong = [status for status in statuses if not status.ok]
+    if arguments.action == "verify" and wrong:
+        found = ", ".join(f"{status.entry.name} ({status.problem})" for status in wrong)
+        fix = f"avatar3d models pull {wrong[0].entry.name}" if len(wrong) == 1 else "avatar3d models pull NAME for each"
+        raise WorkError(f"not as the manifest has it: {found}; run {fix}")
 
 
 _COMMANDS = {

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from avatar3d.errors import Avatar3dError
+from avatar3d.extras import install_extra, pip_install
 
 MIN_PYTHON = (3, 11)
 MIN_GL = 330  # the shaders are GLSL 3.30 and up
@@ -42,7 +43,7 @@ def run_checks() -> list[Check]:
             checks.append(Check(_probe_name(probe), False, str(error), "reinstall avatar3d"))
         except Exception as error:  # a broken native library may raise anything, and the doctor has to go on
             found = f"the check itself failed: {type(error).__name__}: {error}"
-            checks.append(Check(_probe_name(probe), False, found, "pip install --force-reinstall 'avatar3d[all]'"))
+            checks.append(Check(_probe_name(probe), False, found, "install avatar3d into a fresh environment"))
     return checks
 
 
@@ -59,13 +60,13 @@ def _python() -> list[Check]:
 
 def _packages() -> list[Check]:
     return [
-        _package("numpy", "numpy", "pip install numpy", needed=True),
-        _package("pillow", "PIL", "pip install pillow", needed=True, distribution="pillow"),
-        _package("scipy", "scipy", "pip install 'avatar3d[train]'", needed=True),
-        _package("opencv", "cv2", "pip install 'avatar3d[train]'", needed=True, distribution="opencv-python-headless"),
-        _package("numba", "numba", "pip install 'avatar3d[train]'", needed=True),
-        _package("litert", "ai_edge_litert", "pip install 'avatar3d[train]'", needed=True, distribution="ai-edge-litert"),
-        _package("matplotlib", "matplotlib", "pip install 'avatar3d[eval]'", needed=True),
+        _package("numpy", "numpy", pip_install("numpy"), needed=True),
+        _package("pillow", "PIL", pip_install("pillow"), needed=True, distribution="pillow"),
+        _package("scipy", "scipy", install_extra("train"), needed=True),
+        _package("opencv", "cv2", install_extra("train"), needed=True, distribution="opencv-python-headless"),
+        _package("numba", "numba", install_extra("train"), needed=True),
+        _package("litert", "ai_edge_litert", install_extra("train"), needed=True, distribution="ai-edge-litert"),
+        _package("matplotlib", "matplotlib", install_extra("eval"), needed=True),
     ]
 
 
@@ -82,8 +83,7 @@ def _package(name: str, module: str, fix: str, needed: bool, distribution: str |
 
 def _torch() -> list[Check]:
     if importlib.util.find_spec("torch") is None:
-        fix = "pip install torch --index-url https://download.pytorch.org/whl/cpu, then pip install 'avatar3d[train]'"
-        return [Check("torch", False, "not installed; enrolment and the reference renderer need it", fix)]
+        return [Check("torch", False, "not installed; enrolment and the reference renderer need it", install_extra("train"))]
     import torch
 
     if torch.cuda.is_available():
@@ -93,7 +93,7 @@ def _torch() -> list[Check]:
 
 def _opengl() -> list[Check]:
     if importlib.util.find_spec("moderngl") is None:
-        return [Check("opengl", False, "moderngl is not installed", "pip install moderngl")]
+        return [Check("opengl", False, "moderngl is not installed", pip_install("moderngl"))]
     import moderngl
 
     try:
@@ -126,7 +126,7 @@ def _model_files() -> list[Check]:
 
 
 def _ffmpeg() -> list[Check]:
-    fix = "pip install imageio-ffmpeg"
+    fix = pip_install("imageio-ffmpeg")
     if importlib.util.find_spec("imageio_ffmpeg") is None:
         return [Check("ffmpeg", False, "imageio-ffmpeg is not installed; films cannot be written as MP4", fix)]
     import imageio_ffmpeg
@@ -161,7 +161,7 @@ def _openxr() -> list[Check]:
         checks = [Check("openxr runtime", True, found, fix)]
     else:
         checks = [_openxr_check(manifest)]
-    checks.append(_package("pyopenxr", "xr", "pip install 'avatar3d[xr]'", needed=False, distribution="pyopenxr"))
+    checks.append(_package("pyopenxr", "xr", install_extra("xr"), needed=False, distribution="pyopenxr"))
     return checks
 
 
@@ -195,13 +195,13 @@ def _openxr_check(manifest: Path) -> Check:
 
 def _optional_packages() -> list[Check]:
     return [
-        _package("pillow-heif", "pillow_heif", "pip install 'avatar3d[heic]'", needed=False, distribution="pillow-heif"),
-        _package("nerfstudio", "nerfstudio", "pip install nerfstudio, in an environment of its own", needed=False),
+        _package("pillow-heif", "pillow_heif", install_extra("heic"), needed=False, distribution="pillow-heif"),
+        _package("nerfstudio", "nerfstudio", "install it into an environment of its own: its pins conflict with others", needed=False),
         _package("pytorch3d", "pytorch3d", "see pytorch3d's installation page; nothing here needs it", needed=False),
         _package(
             "tiny-cuda-nn", "tinycudann", "build it from its sources (NVlabs tiny-cuda-nn) on a machine with CUDA", needed=False
         ),
-        _package("face-alignment", "face_alignment", "pip install face-alignment", needed=False, distribution="face-alignment"),
+        _package("face-alignment", "face_alignment", pip_install("face-alignment"), needed=False, distribution="face-alignment"),
     ]
 
 

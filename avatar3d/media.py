@@ -14,6 +14,7 @@ import numpy as np
 
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.errors import InputError, WorkError
+from avatar3d.extras import pip_install
 from avatar3d.files import replacing
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def _encoder(path: Path, shape: tuple[int, ...], fps: float) -> Iterator[Callabl
     try:
         import imageio_ffmpeg
     except ModuleNotFoundError as error:
-        raise WorkError("writing MP4 needs ffmpeg; run: pip install imageio-ffmpeg, or name a .gif") from error
+        raise WorkError(f"writing MP4 needs ffmpeg; run: {pip_install('imageio-ffmpeg')}, or name a .gif") from error
 
     height, width = shape[:2]
     padding = ((0, height % 2), (0, width % 2), (0, 0))

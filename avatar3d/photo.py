@@ -15,6 +15,7 @@ import numpy as np
 from PIL import ExifTags, Image, ImageCms, ImageOps, UnidentifiedImageError
 
 from avatar3d.errors import InputError
+from avatar3d.extras import install_extra
 
 MAX_MEGAPIXELS = 64.0  # decoded 64 MP take 256 MB as RGBA; no face needs more
 MID_GREY = 128  # sRGB value put behind transparent pixels: neither a halo of black nor of white
@@ -120,8 +121,7 @@ def _register_heic(path: Path) -> None:
         import pillow_heif
     except ImportError as error:
         raise InputError(
-            f"{path} is a HEIC photo and its reader is not installed; run `pip install avatar3d[heic]`, or save the "
-            "photo as JPEG"
+            f"{path} is a HEIC photo and its reader is not installed; save it as JPEG, or run: {install_extra('heic')}"
         ) from error
     pillow_heif.register_heif_opener()
 

@@ -112,6 +112,15 @@ def test_cameras_from_a_file_draw_from_where_they_stand(capsys, tmp_path, avatar
         assert code == 2 and "expected a plain file name" in err
 
 
+def test_models_verify_fails_where_a_needed_model_is_missing(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
+    code, _, err = run(capsys, "models", "verify")
+    assert code == 1 and "face_landmarker.task (missing)" in err and "avatar3d models pull" in err
+    code, out, err = run(capsys, "models", "verify", "face_landmarker.task", "--json")
+    assert code == 1 and json.loads(out)["models"][0]["ok"] is False
+    assert err.strip().endswith("run avatar3d models pull face_landmarker.task")
+
+
 def test_models_list_is_json(capsys):
     code, out, _ = run(capsys, "models", "list", "--json")
     rows = json.loads(out)["models"]

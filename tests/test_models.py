@@ -174,6 +174,13 @@ def test_local_path_that_is_not_there(home, tmp_path):
         models.pull(NAME, from_path=tmp_path / "nothing")
 
 
+def test_verify_blames_what_is_needed_and_missing_and_what_is_there_and_wrong(home):
+    assert [(item.entry.name, item.problem) for item in models.verify()] == [(NAME, "missing")]
+    models.pull(NAME)
+    models.pull("photo.png")[0].path.write_bytes(b"changed")
+    assert {item.entry.name: item.ok for item in models.verify()} == {NAME: True, "photo.png": False}
+
+
 def test_unknown_name_says_where_the_names_are(manifest):
     with pytest.raises(InputError) as refused:
         models.pull("faec.bin")
@@ -200,5 +207,5 @@ def test_shipped_manifest_is_complete():
 @pytest.mark.slow
 def test_real_pull_of_everything(tmp_path, monkeypatch):
     monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
-    assert all(status.ok for status in models.pull("all") + models.pull("sample"))
+    assert all(status.ok for status in models.pull("all") + models.pull("sample") + models.pull("calibration"))
     assert models.path("face_landmarker.task").stat().st_size == 3758596

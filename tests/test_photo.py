@@ -14,6 +14,7 @@ from PIL import Image, ImageCms
 from samples import sample
 
 from avatar3d.errors import InputError
+from avatar3d.extras import install_extra
 from avatar3d.photo import load_photo
 
 GREYSCALE = "it is greyscale, so the avatar has no colour"
@@ -205,8 +206,7 @@ def test_heic_with_and_without_its_reader(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     assert refusal(path) == (
-        f"{path} is a HEIC photo and its reader is not installed; run `pip install avatar3d[heic]`, or save the photo "
-        "as JPEG"
+        f"{path} is a HEIC photo and its reader is not installed; save it as JPEG, or run: {install_extra('heic')}"
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from avatar3d.errors import InputError
+from avatar3d.extras import install_extra
 
 SIZES = ((256, 256), (512, 512), (896, 1007), (1680, 1760))  # the last two: per eye of a simulated and of a real headset
 QUICK_SIZES = ((512, 512),)
@@ -163,7 +164,7 @@ def _parity(
     try:
         same, whole = parity(avatar, rungs, renderer, view_count, expression_count)
     except ModuleNotFoundError as error:
-        return nothing, dict(nothing), f"the reference renderer needs {error.name}; pip install 'avatar3d[train]'"
+        return nothing, dict(nothing), f"the reference renderer needs {error.name}; run: {install_extra('train')}"
     return dict(same), dict(whole), None
 
 

@@ -73,9 +73,14 @@ def write_report(avatar: Avatar, result: Evaluation, target: Path) -> dict[str, 
         _save_pictures(result, folder / PICTURES)
         (folder / DATA).write_text(json.dumps(summary, indent=1), encoding="utf-8")
         (folder / PAGE).write_text(_page(avatar, result, summary), encoding="utf-8")
-        if target.exists():
-            target.rename(Path(scratch) / "previous")
-        folder.rename(target)
+        previous = Path(scratch) / "previous"
+        try:
+            if target.exists():
+                target.rename(previous)
+            folder.rename(target)
+        finally:
+            if previous.exists() and not target.exists():
+                previous.rename(target)
     return summary
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from avatar3d.errors import InputError, WorkError
+from avatar3d.extras import install_extra
 
 LANDMARKER_FILE = "face_landmarker.task"  # a zip of the three face networks
 MATTE_FILE = "selfie_segmentation.tflite"
@@ -26,7 +27,7 @@ class Network:
         try:
             from ai_edge_litert.interpreter import Interpreter
         except ImportError as error:
-            raise WorkError("the face networks need the package ai-edge-litert; run `pip install ai-edge-litert`") from error
+            raise WorkError(f"the face networks need the package ai-edge-litert; run: {install_extra('train')}") from error
         self._content = content  # the interpreter reads it in place
         self._lock = threading.Lock()
         with _quiet_stderr():

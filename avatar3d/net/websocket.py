@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from avatar3d.errors import InputError, WorkError
+from avatar3d.extras import install_extra
 from avatar3d.motion.wire_layout import MAX_PACKET
 from avatar3d.net.link import LinkName
 
@@ -28,7 +29,7 @@ def _library() -> Any:
     try:
         import websockets
     except ModuleNotFoundError as error:
-        raise WorkError("ws: needs the package websockets; run: pip install 'avatar3d[net]'") from error
+        raise WorkError(f"ws: needs the package websockets; run: {install_extra('net')}") from error
     return websockets
 
 

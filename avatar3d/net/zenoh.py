@@ -8,6 +8,7 @@ from collections import deque
 from typing import Any
 
 from avatar3d.errors import InputError, WorkError
+from avatar3d.extras import install_extra
 from avatar3d.motion.sources.base import MAX_DRAIN
 from avatar3d.motion.wire_layout import MAX_PACKET
 from avatar3d.net.link import LinkName
@@ -26,7 +27,7 @@ def open_session(endpoint: str | None) -> Any:
     try:
         import zenoh
     except ModuleNotFoundError as error:
-        raise WorkError("zenoh: needs the package eclipse-zenoh; run: pip install 'avatar3d[net]'") from error
+        raise WorkError(f"zenoh: needs the package eclipse-zenoh; run: {install_extra('net')}") from error
 
     def attempt(listen: list[str], connect: list[str]) -> Any:
         config = zenoh.Config()

@@ -16,6 +16,7 @@ import numpy as np
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.errors import InputError, WorkError
+from avatar3d.extras import pip_install
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
 from avatar3d.render.gpu_avatar import (
@@ -48,7 +49,7 @@ def create_context() -> Any:
     try:
         import moderngl
     except ImportError as error:
-        raise WorkError("the realtime renderer needs moderngl; install it with pip install moderngl") from error
+        raise WorkError(f"the realtime renderer needs moderngl, which is not installed; run: {pip_install('moderngl')}") from error
     # The versioned names exist without development packages.
     settings: dict[str, Any] = (
         {"backend": "egl", "libgl": "libGL.so.1", "libegl": "libEGL.so.1"} if sys.platform == "linux" else {}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from avatar3d.errors import WorkError
+from avatar3d.extras import install_extra
 from avatar3d.render.realtime import GL_FRAMEBUFFER_SRGB
 from avatar3d.runtime.stage import GL_SRGB8_ALPHA8
 
@@ -65,7 +66,7 @@ class Window:
         try:
             import glfw
         except ImportError as error:
-            raise WorkError("the window needs glfw, which is not installed; run: pip install 'avatar3d[view]'") from error
+            raise WorkError(f"the window needs glfw, which is not installed; run: {install_extra('view')}") from error
         self._glfw = glfw
         self._problem = ""
         self._window: Any = None

@@ -10,6 +10,7 @@ from ctypes import cast
 from typing import Any
 
 from avatar3d.errors import WorkError
+from avatar3d.extras import install_extra
 
 _INSTALL = {
     "linux": "install one and start it, such as Monado (Debian and Ubuntu: apt install monado-service libopenxr1-monado) or "
@@ -38,7 +39,7 @@ def load() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "xr":
             raise
-        raise WorkError("the headset needs pyopenxr, which is not installed; run: pip install 'avatar3d[xr]'") from error
+        raise WorkError(f"the headset needs pyopenxr, which is not installed; run: {install_extra('xr')}") from error
     except (ImportError, OSError, AttributeError, NotImplementedError) as error:
         raise WorkError(f"pyopenxr cannot be loaded here ({error}); {install_advice()}") from error
     return xr

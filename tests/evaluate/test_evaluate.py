@@ -97,6 +97,25 @@ def test_a_report_replaces_a_report_and_nothing_else(avatar, tmp_path):
             check_folder(tmp_path / target)
 
 
+def test_an_old_report_survives_when_the_new_one_cannot_take_its_place(avatar, tmp_path, monkeypatch):
+    from avatar3d.evaluate import report
+
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "report.json").write_text("{}")
+    rename = report.Path.rename
+
+    def fail_for_the_new_one(self, target):
+        if self.name == "report" and target == tmp_path / "report":
+            raise OSError("no")
+        return rename(self, target)
+
+    monkeypatch.setattr(report.Path, "rename", fail_for_the_new_one)
+    with pytest.raises(OSError, match="no"):
+        evaluate(avatar, tmp_path / "report", SphereRenderer(), dataclasses.replace(OPTIONS, size_px=64, turntable=0))
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+    assert (tmp_path / "report" / "report.json").read_text() == "{}"
+
+
 def test_work_that_fails_leaves_nothing(avatar, tmp_path, monkeypatch):
     from avatar3d.evaluate import report
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from avatar3d.errors import InputError, WorkError
+from avatar3d.extras import install_extra
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.sources.base import MotionSource, SourceBase, Spec
 
@@ -105,7 +106,7 @@ class _Inlet:
         try:
             import pylsl
         except (ImportError, RuntimeError) as error:  # pylsl raises RuntimeError where its library is missing
-            raise WorkError("lsl: needs the package pylsl; run: pip install 'avatar3d[motion]'") from error
+            raise WorkError(f"lsl: needs the package pylsl; run: {install_extra('motion')}") from error
         found = pylsl.resolve_byprop("name", name, 1, FIND_S)
         if not found:
             raise WorkError(f"no Lab Streaming Layer stream is named {name!r}; start it, or name another")

@@ -6,6 +6,7 @@ import logging
 import struct
 
 from avatar3d.errors import WorkError
+from avatar3d.extras import install_extra
 
 MAX_PACKET = 16_384  # bytes; a full frame of 88 named floats takes 5,000
 MAX_BUNDLES = 32  # python-osc reads nested bundles by recursion; senders nest one or two
@@ -22,7 +23,7 @@ def need_osc() -> None:
     try:
         import pythonosc  # noqa: F401
     except ModuleNotFoundError as error:
-        raise WorkError("OSC sources need the package python-osc; run: pip install 'avatar3d[motion]'") from error
+        raise WorkError(f"OSC sources need the package python-osc; run: {install_extra('motion')}") from error
     root = logging.getLogger()
     if _not_from_osc not in root.filters:
         root.addFilter(_not_from_osc)
