@@ -1,10 +1,11 @@
-"""The sRGB transfer curve (IEC 61966-2-1), in both directions, and luma; the one place that knows them in numpy."""
+"""The sRGB transfer curve (IEC 61966-2-1), in both directions, luma, and PSNR; the one place that knows them in numpy."""
 
 from __future__ import annotations
 
 import numpy as np
 
 LUMA_BT709 = np.array([0.2126, 0.7152, 0.0722], np.float32)  # weights of linear red, green, blue in luminance (BT.709)
+MAX_PSNR_DB = 99.0  # stands for "no difference"
 
 
 def srgb_to_linear(encoded: np.ndarray) -> np.ndarray:
@@ -23,6 +24,11 @@ def linear_to_srgb(linear: np.ndarray) -> np.ndarray:
 def to_u8(value: np.ndarray) -> np.ndarray:
     """Values in [0, 1] to 0..255, rounded and clipped."""
     return np.clip(np.rint(value * 255.0), 0, 255).astype(np.uint8)
+
+
+def psnr_db(mean_square: float) -> float:
+    """Peak signal-to-noise ratio in dB of values in [0, 1] whose difference has this mean square; at most MAX_PSNR_DB."""
+    return MAX_PSNR_DB if mean_square <= 0 else float(min(MAX_PSNR_DB, -10 * np.log10(mean_square)))
 
 
 _DECODE_TABLE = srgb_to_linear(np.arange(256) / 255.0)

@@ -9,12 +9,12 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
+from avatar3d.color import psnr_db
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import Frame, RenderOptions
 from avatar3d.render.realtime import RealtimeRenderer
 
 SIZE_PX = 256
-MAX_DB = 99.0  # stands for "no difference"
 EXPRESSIONS: tuple[dict[str, float], ...] = (
     {},
     {"jawOpen": 0.6},
@@ -41,7 +41,7 @@ def views(count: int) -> list[Camera]:
     ]
 
 
-def psnr_db(expected: list[Frame], drawn: list[Frame]) -> float:
+def pictures_psnr_db(expected: list[Frame], drawn: list[Frame]) -> float:
     """PSNR over the pixels that either covers, 8-bit sRGB over black."""
     total, count = 0.0, 0
     for a, b in zip(expected, drawn, strict=True):
@@ -49,8 +49,7 @@ def psnr_db(expected: list[Frame], drawn: list[Frame]) -> float:
         difference = a.to_srgb8((0, 0, 0)).astype(float) - b.to_srgb8((0, 0, 0)).astype(float)
         total += float((difference[covered] ** 2).sum())
         count += 3 * int(covered.sum())
-    error = total / max(count, 1) / 255**2
-    return MAX_DB if error <= 0 else round(float(min(MAX_DB, -10 * np.log10(error))), 2)
+    return round(psnr_db(total / max(count, 1) / 255**2), 2)
 
 
 def parity(
@@ -72,5 +71,5 @@ def parity(
         options = replace(own, antialias=False)
         drawn = [frame for motion in motions for frame in renderer.render(avatar, motion, cameras, options)]
         expected = [frame for motion in motions for frame in reference.render(avatar, motion, cameras, options)]
-        same[name], whole[name] = psnr_db(expected, drawn), psnr_db(best, drawn)
+        same[name], whole[name] = pictures_psnr_db(expected, drawn), pictures_psnr_db(best, drawn)
     return same, whole

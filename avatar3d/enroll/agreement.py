@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from avatar3d.color import psnr_db
 from avatar3d.enroll.segment import CHIN, FOREHEAD_TOP
 from avatar3d.face.landmarks import FACE_OVAL
 from avatar3d.render.frame import Frame
@@ -37,11 +38,10 @@ def face_height(landmarks_px: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return (x + 0.5 - chin[0]) * axis[0] + (y + 0.5 - chin[1]) * axis[1]
 
 
-def psnr_db(a: np.ndarray, b: np.ndarray, mask: np.ndarray) -> float:
-    """Peak signal-to-noise ratio of two (H, W, 3) u8 pictures where (H, W) `mask` holds; 99 where they are equal."""
+def masked_psnr_db(a: np.ndarray, b: np.ndarray, mask: np.ndarray) -> float:
+    """Peak signal-to-noise ratio of two (H, W, 3) u8 pictures where (H, W) `mask` holds."""
     difference = (a[mask].astype(np.float64) - b[mask]) / 255
-    error = float(np.mean(difference**2)) if difference.size else 0.0
-    return float(min(99.0, -10 * np.log10(max(error, 1e-12))))
+    return psnr_db(float(np.mean(difference**2)) if difference.size else 0.0)
 
 
 def outline_error(drawn: np.ndarray, wanted: np.ndarray, region: np.ndarray) -> tuple[float, float]:
@@ -67,7 +67,7 @@ def agreement(frame: Frame, photo: np.ndarray, matte: np.ndarray, landmarks_px: 
     oval = np.zeros(person.shape, np.uint8)
     cv2.fillPoly(oval, [np.round(landmarks_px[list(FACE_OVAL), :2]).astype(np.int32)], 1)
     outline_px, iou = outline_error(frame.rgba[..., 3] > 0.5, person, above)
-    return Agreement(psnr_db(frame.to_srgb8(BACKDROP_SRGB8), photo, person & (above | (oval > 0))), outline_px, iou)
+    return Agreement(masked_psnr_db(frame.to_srgb8(BACKDROP_SRGB8), photo, person & (above | (oval > 0))), outline_px, iou)
 
 
 def _outline(mask: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from avatar3d.avatar import PART_SKIN, Avatar, BakedField, FieldParams, HairShells
-from avatar3d.color import linear_to_srgb, srgb_to_linear
+from avatar3d.color import MAX_PSNR_DB, linear_to_srgb, psnr_db, srgb_to_linear
 from avatar3d.errors import InputError
 from avatar3d.field.definition import HARMONICS, bound, evaluate, spherical_harmonics, unit_positions
 from avatar3d.field.shells import sample_texture, uv_raster
@@ -20,7 +20,6 @@ HAIR_SIZE = (144, 256)  # a level's texture; quarter of the hair colour's resolu
 SKIN_DIRECTIONS = 12
 HAIR_DIRECTIONS = 8  # the hair has one texture a level
 MEASURED_SAMPLES = 8192
-CAP_DB = 99.0  # stands for "no difference"
 _CHUNK = 4096  # texels evaluated at a time: the buffers stay in the cache
 _GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 
@@ -87,13 +86,13 @@ def bake(avatar: Avatar, weights: np.ndarray | None = None, seed: int = 0) -> Ba
     q0, q1 = project(params, raster.interpolate(faces, avatar.vertices), weights, SKIN_DIRECTIONS)
     skin_q0, skin_q1 = raster.scatter(q0[:, :3]), raster.scatter(q1)
     measured = avatar.faces[(avatar.part == PART_SKIN) & (avatar.field_weight[avatar.faces] > 0.5).all(1)]
-    skin_db = CAP_DB
+    skin_db = MAX_PSNR_DB
     if len(measured):
         points, uv = _surface_samples(avatar.vertices, measured, avatar.uv, MEASURED_SAMPLES, rng)
         difference = _difference(params, avatar.base_color, points, uv, skin_q0, skin_q1, weights, rng)
         skin_db = _psnr(difference)
     hair_q0 = hair_q1 = None
-    hair_db = CAP_DB
+    hair_db = MAX_PSNR_DB
     if avatar.hair is not None:
         hair_q0, hair_q1, hair_db = _bake_hair(params, avatar.hair, weights, rng)
     return BakedField(skin_q0, skin_q1, hair_q0, hair_q1, weights, skin_db, hair_db)
@@ -106,7 +105,7 @@ def _bake_hair(
     q0 = np.zeros((count, *HAIR_SIZE, 4), np.float32)
     q1 = np.zeros((count, *HAIR_SIZE, 3), np.float32)
     if not len(hair.faces):
-        return q0, q1, CAP_DB
+        return q0, q1, MAX_PSNR_DB
     raster = uv_raster(hair.faces, hair.uv, HAIR_SIZE)
     base, extent = raster.interpolate(hair.faces, hair.base), raster.interpolate(hair.faces, hair.extent)
     differences = []
@@ -150,5 +149,4 @@ def _surface_samples(
 
 
 def _psnr(difference: np.ndarray) -> float:
-    error = float(np.mean(np.square(difference)))
-    return CAP_DB if error <= 0 else float(min(CAP_DB, -10 * np.log10(error)))
+    return psnr_db(float(np.mean(np.square(difference))))

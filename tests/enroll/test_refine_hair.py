@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from make_avatar import synthetic_avatar
 
-from avatar3d.enroll.agreement import psnr_db
+from avatar3d.enroll.agreement import masked_psnr_db
 from avatar3d.enroll.refine_hair import refine_hair
 from avatar3d.generator.protocol import PhotoEvidence
 from avatar3d.motion.code import MotionCode
@@ -37,7 +37,7 @@ def test_the_photos_hair_is_reproduced_where_the_photo_shows_it(staged):
     avatar, evidence, _ = staged
     inside = cv2.erode((evidence.hair_alpha > 0.9).astype(np.uint8), np.ones((9, 9), np.uint8)) > 0
     before, after = (
-        psnr_db(drawn(head, evidence.camera).to_srgb8((128, 128, 128)), evidence.rgb, inside)
+        masked_psnr_db(drawn(head, evidence.camera).to_srgb8((128, 128, 128)), evidence.rgb, inside)
         for head in (avatar, refine_hair(avatar, evidence))
     )
     assert after > before + 6

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from staged_face import LIGHT, SKIN_LINEAR, dressed, staged_face
 
-from avatar3d.color import srgb_to_linear
+from avatar3d.color import psnr_db, srgb_to_linear
 from avatar3d.enroll.crop import crop
 from avatar3d.enroll.fit import fit_face
 from avatar3d.enroll.skin import build_skin, view_skin
@@ -64,7 +64,7 @@ def test_the_photo_is_drawn_again_at_its_own_camera(case, head, request):
     trusted = cv2.morphologyEx(trusted, cv2.MORPH_CLOSE, np.ones((3, 3), np.uint8)) > 0
     error = frame.to_srgb8((0, 0, 0))[trusted].astype(float) - view.picture.rgb[trusted]
     assert trusted.sum() > 15_000
-    assert -10 * np.log10((error**2).mean() / 255**2) > 32
+    assert psnr_db(float((error**2).mean()) / 255**2) > 32
 
 
 def test_the_light_is_found_with_its_side(calm):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from avatar3d.camera import Camera
+from avatar3d.color import psnr_db
 from avatar3d.errors import InputError
 from avatar3d.generator import PhotoEvidence, generator_names, load_generator, make_request
 from avatar3d.generator.photo import PhotoGenerator, facing_belief, photo_lookup, photo_view
@@ -44,7 +45,7 @@ def evidence(avatar) -> PhotoEvidence:
 
 
 def _psnr(a: np.ndarray, b: np.ndarray) -> float:
-    return float(-10 * np.log10(np.mean(np.square(a - b)) + 1e-12))
+    return psnr_db(float(np.mean(np.square(a - b))))
 
 
 def test_photo_is_found_by_name_and_an_unknown_name_is_one_sentence() -> None:

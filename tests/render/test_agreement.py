@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from avatar3d.avatar import Avatar
+from avatar3d.bench.parity import pictures_psnr_db
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import Frame, RenderOptions
@@ -22,17 +23,10 @@ MAX_MASK_SHARE = 1e-4
 MAX_DEPTH_M = 1e-4
 
 
-def psnr_db(a: Frame, b: Frame) -> float:
-    """PSNR of the 8-bit sRGB pictures over the pixels that either covers."""
-    covered = (a.rgba[..., 3] > 0) | (b.rgba[..., 3] > 0)
-    difference = a.to_srgb8((0, 0, 0)).astype(float) - b.to_srgb8((0, 0, 0)).astype(float)
-    return float(-10 * np.log10((difference[covered] ** 2).mean() / 255**2 + 1e-12))
-
-
 def assert_agreement(expected: Sequence[Frame], drawn: Sequence[Frame]) -> None:
     masks_differ = pixels = off_depth = 0
     for a, b in zip(expected, drawn, strict=True):
-        assert psnr_db(a, b) >= MIN_PSNR_DB
+        assert pictures_psnr_db([a], [b]) >= MIN_PSNR_DB
         masks_differ += int(((a.rgba[..., 3] > 0) != (b.rgba[..., 3] > 0)).sum() + (a.surface != b.surface).sum())
         both = (a.surface == b.surface) & np.isfinite(a.depth)
         off_depth += int((np.abs(a.depth[both] - b.depth[both]) > MAX_DEPTH_M).sum())
@@ -77,16 +71,16 @@ def test_eight_bit_textures_stay_near_the_reference(
     views = six_views()
     expected = reference.render(avatar, moved, views, RenderOptions("baked"))
     drawn = realtime.render(avatar, moved, views, RenderOptions("baked", precision="byte"))
-    assert min(psnr_db(a, b) for a, b in zip(expected, drawn, strict=True)) >= 34
+    assert min(pictures_psnr_db([a], [b]) for a, b in zip(expected, drawn, strict=True)) >= 34
 
 
 def test_forms_differ_from_each_other(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
     mesh, baked, live = (
         realtime.render(avatar, moved, [view(0.3)], RenderOptions(form))[0] for form in ("mesh", "baked", "live")
     )
-    assert psnr_db(mesh, baked) < 45
-    assert psnr_db(mesh, live) < 45
-    assert psnr_db(baked, live) < 45
+    assert pictures_psnr_db([mesh], [baked]) < 45
+    assert pictures_psnr_db([mesh], [live]) < 45
+    assert pictures_psnr_db([baked], [live]) < 45
 
 
 def test_motion_texture_deltas_and_gaze_reach_the_picture(avatar: Avatar, realtime: RealtimeRenderer) -> None:
@@ -97,7 +91,7 @@ def test_motion_texture_deltas_and_gaze_reach_the_picture(avatar: Avatar, realti
     frozen = replace(avatar, expression=np.zeros_like(avatar.expression))
     texture_only = realtime.render(frozen, smile, [camera], options)[0]
     assert np.array_equal(texture_only.depth, still.depth)
-    assert psnr_db(texture_only, still) < 40
+    assert pictures_psnr_db([texture_only], [still]) < 40
     assert not np.array_equal(moved.depth, still.depth)
     looking = replace(MotionCode(), gaze=np.full((2, 2), 0.3))
     gaze = realtime.render(avatar, looking, [camera], options)[0]

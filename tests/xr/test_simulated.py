@@ -14,6 +14,7 @@ import yaml
 from PIL import Image
 
 from avatar3d.camera import Camera
+from avatar3d.color import psnr_db
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.csv import write_motion_csv
@@ -58,8 +59,7 @@ def _result(done):
 
 
 def _psnr_db(a: np.ndarray, b: np.ndarray) -> float:
-    error = np.mean((a.astype(np.float64) - b) ** 2)
-    return float(10 * np.log10(255**2 / max(error, 1e-9)))
+    return psnr_db(float(np.mean((a.astype(np.float64) - b) ** 2)) / 255**2)
 
 
 @pytest.mark.slow
