@@ -108,6 +108,23 @@ def _opengl() -> list[Check]:
     return [Check("opengl", ok, found, "" if ok else _GL_FIX)]
 
 
+def _drawing() -> list[Check]:
+    from avatar3d.render import tune
+
+    fix = "avatar3d bench AVATAR.glb --quick --tune"
+    try:
+        entries = tune.remembered()
+    except Avatar3dError as error:
+        return [Check("drawing", True, f"{error} (optional)", fix)]
+    if not entries:
+        return [Check("drawing", True, "not measured yet; view, xr and bench measure at their first start (optional)", "")]
+    newest = {
+        f"{entry.width}×{entry.height}{', two eyes' if entry.eyes == 2 else ''} on {entry.renderer}": entry.build.values()
+        for entry in entries
+    }
+    return [Check("drawing", True, "; ".join(f"{where}: {', '.join(values)}" for where, values in newest.items()))]
+
+
 def _model_files() -> list[Check]:
     from avatar3d import models
 
@@ -214,4 +231,4 @@ def _first_line(command: list[str]) -> str | None:
     return done.stdout.strip().splitlines()[0] if done.stdout.strip() else None
 
 
-_PROBES = (_python, _packages, _torch, _opengl, _model_files, _ffmpeg, _programs, _openxr, _optional_packages)
+_PROBES = (_python, _packages, _torch, _opengl, _drawing, _model_files, _ffmpeg, _programs, _openxr, _optional_packages)

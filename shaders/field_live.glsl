@@ -1,12 +1,36 @@
 // The live field: hash grid (Müller et al. 2022, section 3) and MLP for each fragment; avatar3d.field.definition defines it.
-// The tables lie level after level in one buffer; FEATURES is the type of an entry, LEVEL_MASK the entries of a level less one.
-uniform samplerBuffer field_table;
+// The tables lie level after level in one array; FEATURES is the type of an entry, LEVEL_MASK the entries of a level less one.
 uniform vec3 field_box_min;
 uniform vec3 field_box_scale;
+
+#if TABLE == TABLE_BUFFER
+uniform samplerBuffer field_table;
 
 FEATURES fetch_features(uint entry) {
     return FEATURES(texelFetch(field_table, int(entry)));
 }
+#elif TABLE == TABLE_TEXTURE
+uniform sampler2D field_table;
+
+FEATURES fetch_features(uint entry) {
+    return FEATURES(texelFetch(field_table, ivec2(int(entry) & (TABLE_WIDTH - 1), int(entry) / TABLE_WIDTH), 0));
+}
+#else
+layout(std430, binding = TABLE_BINDING) readonly buffer FieldTable { STORED field_entries[]; };
+
+FEATURES fetch_features(uint entry) {
+#if HALF_NUMBERS && CHANNELS == 1
+    vec2 pair = unpackHalf2x16(field_entries[entry >> 1u]);
+    return FEATURES((entry & 1u) == 0u ? pair.x : pair.y);
+#elif HALF_NUMBERS && CHANNELS == 2
+    return FEATURES(unpackHalf2x16(field_entries[entry]));
+#elif HALF_NUMBERS
+    return FEATURES(vec4(unpackHalf2x16(field_entries[entry].x), unpackHalf2x16(field_entries[entry].y)));
+#else
+    return FEATURES(field_entries[entry]);
+#endif
+}
+#endif
 
 FEATURES trilinear(uvec4 lower, uvec4 upper, uint offset, vec3 fraction) {
     FEATURES front = mix(

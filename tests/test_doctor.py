@@ -97,3 +97,18 @@ def test_without_a_runtime_it_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(doctor, "_openxr_manifest", lambda: None)
     check = doctor._openxr()[0]
     assert "no active OpenXR runtime" in check.found and check.ok and check.fix
+
+
+def test_it_says_how_heads_are_drawn_once_that_was_measured(tmp_path, monkeypatch):
+    from avatar3d.render import tune
+    from avatar3d.render.build import Build
+
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
+    assert "not measured yet" in doctor._drawing()[0].found
+    chosen = Build(table="texture").to_json()
+    tune.remember(tune.cache_path(), [tune.Entry("v", "a driver", "1", 512, 500, 2, "0", {}, chosen, {})])
+    (check,) = doctor._drawing()
+    assert check.ok and check.found.startswith("512×500, two eyes on a driver: texture, float")
+    tune.cache_path().write_text("{")
+    (check,) = doctor._drawing()
+    assert check.ok and "(optional)" in check.found and "--tune" in check.fix

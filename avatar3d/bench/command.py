@@ -13,6 +13,7 @@ from typing import Any
 
 from avatar3d.errors import InputError
 from avatar3d.extras import install_extra
+from avatar3d.flags import add_tuning_flags
 
 SIZES = ((256, 256), (512, 512), (896, 1007), (1680, 1760))  # the last two: per eye of a simulated and of a real headset
 QUICK_SIZES = ((512, 512),)
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-parity", action="store_true", help="skip the comparison with the reference (which needs torch)")
     parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS, help="time for each case (default: %(default)s)")
     parser.add_argument("--peers", type=Path, help="what tools/bench_peers wrote")
+    add_tuning_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
@@ -84,6 +86,7 @@ def _measure(
 
     avatar = stand.renderer.avatar
     sizes = QUICK_SIZES if arguments.quick else SIZES
+    builds = {f"{width}x{height}": stand.tune(width, height, arguments.tuning, arguments.quiet) for width, height in sizes}
     cases = [
         Case(name, options, width, height, eyes)
         for width, height in sizes
@@ -138,6 +141,7 @@ def _measure(
             else None
         ),
         "peers": peers.get("peers", {}) or {"missing": PEERS_HINT},
+        "drawing": {size: choice.to_json() for size, choice in builds.items()},
         "machine": machine(stand.renderer.info),
     }
     if arguments.growth:
@@ -197,6 +201,8 @@ def _table(result: dict[str, object]) -> list[str]:
         values = result[key]
         shown = ", ".join(f"{name} {'-' if value is None else f'{value:.1f} dB'}" for name, value in values.items())  # type: ignore[attr-defined]
         lines.append(f"{title}: {shown}")
+    for size, choice in result["drawing"].items():  # type: ignore[attr-defined]
+        lines.append(f"drawn at {size}, {choice['source']}: {', '.join(choice['build'].values())}")
     speedup = result["field_speedup_over_nerfstudio"]
     lines.append(f"field query ÷ nerfstudio: {'not measured' if speedup is None else f'{speedup:.1f} times faster'}")
     return lines

@@ -15,14 +15,15 @@ from avatar3d.avatar import Avatar
 from avatar3d.bench.control import PlainMesh
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.motion.code import MotionCode
+from avatar3d.render.build import Build
 from avatar3d.render.frame import RenderOptions
 from avatar3d.render.realtime import RealtimeRenderer, create_context
+from avatar3d.render.tune import Choice, choose, is_software
 
 CONTROL = "plain mesh"
 VIEW_HEIGHT_M = 0.36  # head and hair cover about 44 % of a square picture
 TARGET_M = (0.0, -0.03, -0.05)  # middle of the head
 YAW_RAD = 0.2
-SOFTWARE_DRIVERS = ("llvmpipe", "softpipe", "SWR")
 ROUNDS = 4  # every case is visited in each, so that a busy moment hits all cases alike
 MIN_FRAMES = 3  # of a case in a round
 WARM_FRAMES = 1  # untimed at each visit: they meet the caches that the case before left
@@ -78,7 +79,8 @@ def eye_cameras(width: int, height: int, eyes: int, yaw_rad: float = YAW_RAD) ->
 class Stand:
     """A renderer with an avatar, the control beside it, and a framebuffer for each size; frees all on `close`.
 
-    Its context is current from the start to the end: leave other contexts alone meanwhile.
+    Its context is current from the start to the end: leave other contexts alone meanwhile. `choices` holds how each size of
+    picture is drawn, see `tune`.
     """
 
     def __init__(self, avatar: Avatar, options: Sequence[RenderOptions]) -> None:
@@ -86,9 +88,18 @@ class Stand:
         self.context.__enter__()
         self.renderer = RealtimeRenderer(self.context)
         self.renderer.load(avatar, list(options))
+        self._options = list(options)
+        self.choices: dict[tuple[int, int], Choice] = {}
         self.motions = talking()
         self._framebuffers: dict[tuple[int, int], Any] = {}
         self.control = PlainMesh(self.context, avatar, avatar.faces)
+
+    def tune(self, width: int, height: int, mode: str, quiet: bool) -> Choice:
+        """Choose how two eyes of this size are drawn from now on (avatar3d.render.tune), and load that."""
+        choice = self.choices[width, height] = choose(self.context, self.renderer.avatar, width, height, 2, mode, quiet)
+        self.renderer.build = choice.build
+        self.renderer.load(self.renderer.avatar, self._options)
+        return choice
 
     def framebuffer(self, width: int, height: int) -> Any:
         """An 8-bit framebuffer, kept."""
@@ -105,6 +116,8 @@ class Stand:
         areas = [(eye * case.width, 0, case.width, case.height) for eye in range(case.eyes)]
         motion = self.motions[index % len(self.motions)]
         framebuffer = self.framebuffer(case.width * case.eyes, case.height)
+        chosen = self.choices.get((case.width, case.height))
+        self.renderer.build = chosen.build if chosen is not None else Build()
         if case.options is None:
             self.control.draw(self.renderer.pose(motion), cameras, framebuffer, areas)
         else:
@@ -166,7 +179,7 @@ def stage_shares(stand: Stand, case: Case, frames: int = 12) -> dict[str, float]
     """
     assert case.options is not None
     renderer = stand.renderer
-    software = any(name in renderer.info["renderer"] for name in SOFTWARE_DRIVERS)
+    software = is_software(renderer.info["renderer"])
     clock = time.process_time if software else time.perf_counter
     totals: dict[str, float] = {"pose": 0.0}
     queries: list[tuple[str, Any]] = []

@@ -16,8 +16,9 @@ import numpy as np
 from avatar3d.avatar import Avatar, HairShells
 from avatar3d.color import srgb_to_linear
 from avatar3d.errors import InputError
+from avatar3d.render.arrays import UniformBlock, field_table
 from avatar3d.render.bounds import face_bounds
-from avatar3d.render.buffer_texture import BufferTexture
+from avatar3d.render.build import Build
 from avatar3d.render.facing import EDGE_ON_M3, face_planes, heights
 from avatar3d.render.frame import FORMS, Form, Precision, RenderOptions
 from avatar3d.render.hair_levels import LevelFaces, merge_levels, visible_faces
@@ -26,12 +27,13 @@ from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALP
 from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, vec4_literal
 from avatar3d.render.stereo import EYES, Stereo
 
-MAX_FEATURES = 4  # channels of a buffer texture
 # Texture units, one for each sampler of shaders/.
 UNITS = {
     "base_color": 0, "delta_0": 1, "delta_1": 2, "delta_2": 3, "delta_3": 4, "field_q0": 5, "field_q1": 6, "hair_color": 7,
     "hair_opacity": 8, "hair_q0": 9, "hair_q1": 10, "field_table": 11, "hair_folded": 12,
+    "FieldNetwork": 13,
 }  # fmt: skip
+ARRAYS = {"field_table", "FieldNetwork"}  # of avatar3d.render.arrays, which set programs up themselves
 DELTA_UNITS = tuple(UNITS[f"delta_{slot}"] for slot in range(MAX_DELTAS))
 # Head faces in drawing order; "reached" are those on which a texture delta shows.
 # One instance a fin: both ends of the edge and the corner opposite, as outline.fins gathers them.
@@ -48,7 +50,8 @@ BYTE_ZERO, BYTE_STEPS = 128, 127  # an 8-bit code c stands for (c − 128) / 127
 # root, which a shader undoes with one multiplication.
 LINEAR_OF_BYTE = srgb_to_linear(np.arange(256, dtype=np.uint8)).astype(np.float16)
 ROOT_OF_BYTE = np.rint(np.sqrt(srgb_to_linear(np.arange(256, dtype=np.uint8))) * 255).astype(np.uint8)
-COLOR_OF_SAMPLE = {"half": "(value)", "byte": "((value) * (value))"}
+COLOR_OF_SAMPLE = {"half": "(value)", "byte": "((value) * (value))", "srgb": "(value)"}
+GL_SRGB8_ALPHA8 = 0x8C43  # moderngl has no name for it
 
 
 class Variant(NamedTuple):
@@ -58,15 +61,22 @@ class Variant(NamedTuple):
     hair_levels: int | None
     precision: Precision
     antialias: bool
+    build: Build
     stereo: Stereo = "passes"
 
     @classmethod
-    def of(cls, avatar: Avatar, options: RenderOptions, stereo: Stereo = "passes") -> Variant:
+    def of(cls, avatar: Avatar, options: RenderOptions, build: Build, stereo: Stereo = "passes") -> Variant:
         """What the options ask for, as far as the avatar has it."""
         levels = options.hair_levels
         if avatar.hair is None or levels is None or levels >= len(avatar.hair.levels):
             levels = None
-        return cls(available_form(avatar, options.form), levels, options.precision, options.antialias, stereo)
+        form = available_form(avatar, options.form)
+        return cls(form, levels, options.precision, options.antialias, build.of_form(form), stereo)
+
+    @property
+    def colors(self) -> str:
+        """How colour textures hold their numbers, a key of COLOR_OF_SAMPLE."""
+        return "byte" if self.precision == "byte" else self.build.colors
 
 
 @dataclass
@@ -160,7 +170,7 @@ class GpuAvatar:
     scope: list[Any] = field(default_factory=list)
     passes: dict[Variant, Passes] = field(default_factory=dict)
     deltas: list[Any] = field(default_factory=list)
-    _textures: dict[tuple[str, object, Precision | None], Any] = field(default_factory=dict)
+    _textures: dict[tuple[str, object, str | None], Any] = field(default_factory=dict)
     _programs: dict[tuple[str, str], Any] = field(default_factory=dict)
     _merged: dict[int | None, Avatar] = field(default_factory=dict)
 
@@ -243,11 +253,13 @@ class GpuAvatar:
         texture = self.context.texture_array(size, channels, _bytes(images, dtype), alignment=1, dtype=dtype)
         return self._kept(_bilinear(texture, self.context))
 
-    def _color(self, rgb: np.ndarray, precision: Precision) -> Any:
+    def _color(self, rgb: np.ndarray, colors: str) -> Any:
         """A texture of (H, W, 3) u8 sRGB whose samples COLOR_OF_SAMPLE turns into linear light."""
-        return self._texture(_texels(rgb, precision), "f1" if precision == "byte" else "f2")
+        if colors == "srgb":
+            return self._texture(_texels(rgb, colors), "f1", internal_format=GL_SRGB8_ALPHA8)
+        return self._texture(_texels(rgb, colors), "f1" if colors == "byte" else "f2")
 
-    def _once(self, name: str, key: object, precision: Precision | None, make: Callable[[], Any]) -> Any:
+    def _once(self, name: str, key: object, precision: str | None, make: Callable[[], Any]) -> Any:
         entry = (name, key, precision)
         if entry not in self._textures:
             self._textures[entry] = make()
@@ -262,22 +274,23 @@ class GpuAvatar:
                 f"a {width}×{height} texture region at ({left}, {top}) leaves the {full_width}×{full_height} base colour"
             )
         sent = 0
-        for (name, _, precision), texture in self._textures.items():
-            if name == "base_color" and precision is not None:
-                texels = _texels(rgb, precision)
+        for (name, _, colors), texture in self._textures.items():
+            if name == "base_color" and colors is not None:
+                texels = _texels(rgb, colors)
                 texture.write(texels.tobytes(), viewport=(left, top, width, height))
                 sent += texels.nbytes
         return sent
 
     def _variant_textures(self, avatar: Avatar, variant: Variant) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
         """{sampler: texture}, and how the skin's and the hair's programs decode the field's (see field_baked.glsl)."""
-        form, levels, precision = variant.form, variant.hair_levels, variant.precision
-        textures = {"base_color": self._once("base_color", None, precision, lambda: self._color(avatar.base_color, precision))}
+        form, levels, precision, build = variant.form, variant.hair_levels, variant.precision, variant.build
+        colors = variant.colors
+        textures = {"base_color": self._once("base_color", None, colors, lambda: self._color(avatar.base_color, colors))}
         skin: dict[str, str] = {}
         hair: dict[str, str] = {}
         shells, baked = avatar.hair, avatar.baked
         if shells is not None:
-            textures["hair_color"] = self._once("hair_color", None, precision, lambda: self._color(shells.color, precision))
+            textures["hair_color"] = self._once("hair_color", None, colors, lambda: self._color(shells.color, colors))
             # Half floats are filtered in full precision everywhere; 8-bit textures are not, which would move the cut edge.
             opacity = shells.opacity[..., None] / np.float32(255)
             textures["hair_opacity"] = self._once("hair_opacity", levels, None, lambda: self._array(opacity, "f2"))
@@ -289,7 +302,10 @@ class GpuAvatar:
                 textures["hair_q0"], hair["FIELD_Q0"] = self._field("hair_q0", levels, precision, baked.hair_q0)
                 textures["hair_q1"], hair["FIELD_Q1"] = self._field("hair_q1", levels, precision, _four(baked.hair_q1))
         if form == "live" and avatar.neural_field is not None:
-            textures["field_table"] = self._once("field_table", None, None, self._table)
+            params, table, numbers = avatar.neural_field, build.table, build.numbers
+            textures["field_table"] = self._once(
+                "field_table", table, numbers, lambda: self._kept(field_table(self.context, params, table, numbers))
+            )
         return textures, skin, hair
 
     def _field(self, name: str, key: object, precision: Precision, values: np.ndarray) -> tuple[Any, str]:
@@ -304,25 +320,11 @@ class GpuAvatar:
         factor, shift = scale * (255 / BYTE_STEPS), scale * (-BYTE_ZERO / BYTE_STEPS)
         return self._once(name, key, precision, make), f"((value) * {vec4_literal(factor)} + {vec4_literal(shift)})"
 
-    def _table(self) -> Any:
-        params = self.avatar.neural_field
-        assert params is not None
-        levels, table_size, features = params.tables.shape
-        if features > MAX_FEATURES:
-            raise InputError(
-                f"the field has {features} features a grid vertex, the realtime renderer draws up to {MAX_FEATURES} live; "
-                "use the baked form"
-            )
-        channels = 4 if features == 3 else features  # three are not readable from a buffer before OpenGL 4
-        values = np.zeros((levels * table_size, channels), np.float32)
-        values[:, :features] = params.tables.reshape(levels * table_size, features)
-        return self._kept(BufferTexture(self.context, values))
-
     # --- programs
 
     def compile(self, variant: Variant) -> Passes:
         """Make what a variant needs and this avatar does not hold yet."""
-        form, levels, soft = variant.form, variant.hair_levels, variant.antialias
+        form, levels, soft, build = variant.form, variant.hair_levels, variant.antialias, variant.build
         if levels not in self._merged:
             self._merged[levels] = merge_levels(self.avatar, levels)
         avatar = self._merged[levels]
@@ -331,15 +333,18 @@ class GpuAvatar:
             "MIN_ALPHA": MIN_ALPHA,
             "HAIR_CUT": HAIR_CUT,
             "BACK_FACE_SHADE": BACK_FACE_SHADE,
-            "COLOR(value)": COLOR_OF_SAMPLE[variant.precision],
+            "COLOR(value)": COLOR_OF_SAMPLE[variant.colors],
             "STEREO": f"STEREO_{variant.stereo.upper()}",
         }
         instances = 1 if variant.stereo == "passes" else EYES
         generated = {"field_network": ""}
         textures, skin_field, hair_field = self._variant_textures(avatar, variant)
         if form == "live" and avatar.neural_field is not None:
-            defines |= field_defines(avatar.neural_field)
-            generated["field_network"] = field_network(avatar.neural_field)
+            defines |= field_defines(avatar.neural_field, build)
+            generated["field_network"], numbers = field_network(avatar.neural_field, build.network)
+            if build.network == "uniforms":
+                block = lambda: self._kept(UniformBlock(self.context, numbers))  # noqa: E731
+                textures["FieldNetwork"] = self._once("FieldNetwork", None, None, block)
 
         def head(detail: int, faded: int, fin: int, deltas: int, depth_only: int = 0, field: bool = True) -> Pass:
             own: dict[str, object] = {"DETAIL": detail, "FADED": faded, "DELTAS": deltas, "FIN": fin, "SOFT": int(soft and not detail)}
@@ -470,12 +475,13 @@ class GpuAvatar:
         if sources not in self._programs:
             program = self._kept(self.context.program(vertex_shader=sources[0], fragment_shader=sources[1]))
             for name, unit in UNITS.items():
-                if name in program and name != "field_table":
+                if name in program and name not in ARRAYS:
                     program[name].value = (
                         UNITS[name.replace("field_", "hair_")] if kind != "head" and "field_q" in name else unit
                     )
-            if "field_table" in program:
-                textures["field_table"].assign(program, "field_table", UNITS["field_table"])
+            for name in ARRAYS & textures.keys():
+                if name in program:
+                    textures[name].assign(program, name, UNITS[name])
             self._programs[sources] = program
         return self._programs[sources]
 
@@ -532,9 +538,9 @@ def _macros(decoding: dict[str, str]) -> dict[str, object]:
     return {f"{name}(value)": text for name, text in decoding.items()}
 
 
-def _texels(rgb: np.ndarray, precision: Precision) -> np.ndarray:
+def _texels(rgb: np.ndarray, colors: str) -> np.ndarray:
     """(H, W, 4) texels of (H, W, 3) u8 sRGB; drivers hold three channels as four."""
-    return _four((ROOT_OF_BYTE if precision == "byte" else LINEAR_OF_BYTE)[rgb])
+    return _four(rgb if colors == "srgb" else (ROOT_OF_BYTE if colors == "byte" else LINEAR_OF_BYTE)[rgb])
 
 
 def _four(values: np.ndarray) -> np.ndarray:

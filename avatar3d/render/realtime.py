@@ -18,6 +18,7 @@ from avatar3d.camera import Camera
 from avatar3d.errors import InputError, WorkError
 from avatar3d.extras import pip_install
 from avatar3d.motion.code import MotionCode
+from avatar3d.render.build import Build
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
 from avatar3d.render.gpu_avatar import (
     DELTA_UNITS,
@@ -74,12 +75,14 @@ class RealtimeRenderer:
 
     Use it from one thread. context: an existing moderngl context of a window or an OpenXR session, left open by `close`. An own
     context is current only within the calls: put `with renderer.context:` around other GL work, such as making framebuffers.
-    keep: avatars that stay on the GPU, for a caller that draws several in turn.
+    keep: avatars that stay on the GPU, for a caller that draws several in turn. build: how pictures are computed; may be set
+    anew between two frames, and what was not loaded with it is then compiled when it is first drawn.
     """
 
     name = "realtime"
 
-    def __init__(self, context: Any = None, keep: int = 1) -> None:
+    def __init__(self, context: Any = None, keep: int = 1, build: Build | None = None) -> None:
+        self.build = build or Build()
         self._context = context
         self._owns_context = context is None
         self._loaded: GpuAvatar | None = None
@@ -134,7 +137,7 @@ class RealtimeRenderer:
         if self._loaded is None or self._loaded.avatar is not avatar:
             self._switch(avatar)
         assert self._loaded is not None
-        loaded, variant = self._loaded, Variant.of(avatar, options, stereo)
+        loaded, variant = self._loaded, Variant.of(avatar, options, self.build, stereo)
         if variant not in loaded.passes:
             loaded.compile(variant)
             self._warm(loaded, variant)

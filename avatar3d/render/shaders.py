@@ -8,12 +8,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from avatar3d.avatar import FieldParams
+from avatar3d.render.arrays import STORAGE_BINDING, TABLE_WIDTH, table_channels
+from avatar3d.render.build import Build
 from avatar3d.render.stereo import STEREO
 from avatar3d.resources import shader_path
 
 GLSL_VERSION = 330  # OpenGL 3.3 core: every desktop driver of the last decade, and Mesa's software one
+STORAGE_GLSL_VERSION = 430  # where a shader reads a storage buffer
 _INCLUDE = re.compile(r'^#include "([^"]+)"$', re.MULTILINE)
 FIELD_FORMS = {"mesh": "FIELD_NONE", "baked": "FIELD_BAKED", "live": "FIELD_LIVE"}
+TABLE_KINDS = {"buffer": "TABLE_BUFFER", "texture": "TABLE_TEXTURE", "storage": "TABLE_STORAGE"}
 
 
 def assemble(name: str, defines: Mapping[str, object], generated: Mapping[str, str] | None = None) -> str:
@@ -25,8 +29,10 @@ def assemble(name: str, defines: Mapping[str, object], generated: Mapping[str, s
             source = shader_path(included).read_text(encoding="utf-8")
         return _INCLUDE.sub(lambda match: text(match.group(1)), source)
 
-    head = [f"#version {GLSL_VERSION}", "#define FIELD_NONE 0", "#define FIELD_BAKED 1", "#define FIELD_LIVE 2"]
-    head += [f"#define STEREO_{name.upper()} {number}" for number, name in enumerate(STEREO)]
+    version = STORAGE_GLSL_VERSION if defines.get("TABLE") == TABLE_KINDS["storage"] else GLSL_VERSION
+    head = [f"#version {version}"]
+    for kinds in (FIELD_FORMS, TABLE_KINDS, {name: f"STEREO_{name.upper()}" for name in STEREO}):
+        head += [f"#define {kind} {number}" for number, kind in enumerate(kinds.values())]
     head += [f"#define {key} {value}" for key, value in defines.items()]
     return "\n".join(head) + "\n" + text(name)
 
@@ -58,21 +64,43 @@ def first_bias(params: FieldParams, weights: np.ndarray) -> np.ndarray:
     return _padded(params.biases[0] + columns @ motion, 0).reshape(-1, 4).astype(np.float32)
 
 
-def field_defines(params: FieldParams) -> dict[str, object]:
-    """What field_live.glsl needs to know of a field."""
+def field_defines(params: FieldParams, build: Build) -> dict[str, object]:
+    """What field_live.glsl needs to know of a field and of how it is stored."""
     features = params.tables.shape[2]
+    channels = table_channels(features)
+    stored = {1: "uint", 2: "uint", 4: "uvec2"} if build.numbers == "half" else {1: "float", 2: "vec2", 4: "vec4"}
     bounds = [params.color_bound] * 3 + [params.alpha_bound]
     return {
         "FEATURES": "float" if features == 1 else f"vec{features}",
         "LEVEL_MASK": f"{params.tables.shape[1] - 1}u",
         "FIELD_BOUND": vec4_literal(np.array(bounds)),
+        "TABLE": TABLE_KINDS[build.table],
+        "TABLE_WIDTH": TABLE_WIDTH,
+        "TABLE_BINDING": STORAGE_BINDING,
+        "CHANNELS": channels,
+        "STORED": stored[channels],
+        "HALF_NUMBERS": int(build.numbers == "half"),
     }
 
 
-def field_network(params: FieldParams) -> str:
-    """GLSL of `vec4 field_network(vec3 unit, vec3 d)`: encoding and MLP, weights as literals, which is faster."""
+def field_network(params: FieldParams, network: str) -> tuple[str, bytes]:
+    """GLSL of `vec4 field_network(vec3 unit, vec3 d)`: encoding and MLP; and the weights in std140 layout.
+
+    network: "literals", which a compiler folds, or "uniforms", which leaves the weights to the block FieldNetwork.
+    """
     _, table_size, features = params.tables.shape
-    lines = [f"uniform vec4 field_bias[{len(_padded(params.biases[0], 0)) // 4}];", "vec4 field_network(vec3 unit, vec3 d) {"]
+    matrices: list[np.ndarray] = []
+    constants: list[np.ndarray] = []
+
+    def matrix(values: np.ndarray) -> str:
+        matrices.append(values)
+        return _mat4(values) if network == "literals" else f"field_matrix[{len(matrices) - 1}]"
+
+    def constant(values: np.ndarray) -> str:
+        constants.append(values)
+        return vec4_literal(values) if network == "literals" else f"field_constant[{len(constants) - 1}]"
+
+    lines = ["vec4 field_network(vec3 unit, vec3 d) {"]
     inputs: list[str] = []
     for level, resolution in enumerate(int(value) for value in params.resolutions):
         kind = "dense_level" if (resolution + 1) ** 3 <= table_size else "hashed_level"
@@ -91,13 +119,19 @@ def field_network(params: FieldParams) -> str:
         is_last = layer + 1 == len(params.weights)
         following = []
         for row in range(len(weight) // 4):
-            constant = f"field_bias[{row}]" if layer == 0 else vec4_literal(bias[4 * row : 4 * row + 4])
+            first = f"field_bias[{row}]" if layer == 0 else constant(bias[4 * row : 4 * row + 4])
             terms = [
-                f"{_mat4(weight[4 * row : 4 * row + 4, 4 * column : 4 * column + 4])} * x{layer}_{column}"
+                f"{matrix(weight[4 * row : 4 * row + 4, 4 * column : 4 * column + 4])} * x{layer}_{column}"
                 for column in range(len(current))
             ]
-            total = " + ".join([constant, *terms])
+            total = " + ".join([first, *terms])
             following.append(total if is_last else f"max({total}, vec4(0.0))")
         current = following
     lines += [f"    return {current[0]};", "}"]
-    return "\n".join(lines)
+    head = [f"uniform vec4 field_bias[{len(_padded(params.biases[0], 0)) // 4}];"]
+    if network == "uniforms":
+        constants = constants or [np.zeros(4)]
+        sizes = f"mat4 field_matrix[{len(matrices)}]; vec4 field_constant[{len(constants)}];"
+        head.append(f"layout(std140) uniform FieldNetwork {{ {sizes} }};")
+    numbers = [*(values.T for values in matrices), *constants]
+    return "\n".join([*head, *lines]), b"".join(np.asarray(values, np.float32).tobytes() for values in numbers)

@@ -12,6 +12,7 @@ import numpy as np
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.motion.code import MotionCode
+from avatar3d.render.build import Build
 from avatar3d.render.realtime import RealtimeRenderer, available_form
 from avatar3d.render.scene import Scene
 from avatar3d.runtime.governor import RUNGS, GovernorConfig
@@ -42,7 +43,7 @@ class Stage:
 
     Heads stand `side_by_side` in the scene's frame; one head's own frame is the scene's. `placement` is where the scene stands
     in the room. lines: of text to show on the panel, none for no panel. background: linear, premultiplied. distance_m: of the
-    viewer, for whom the heads stand in their places.
+    viewer, for whom the heads stand in their places. build: how pictures are computed.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Stage:
         config: GovernorConfig,
         background: tuple[float, float, float, float],
         distance_m: float = DEFAULT_DISTANCE_M,
+        build: Build | None = None,
     ) -> None:
         self.placement: Placement | None = None
         self.background = background
@@ -69,7 +71,7 @@ class Stage:
         self._options = [config.rungs[name].options for name in RUNGS]
         self._renderers = []
         for avatar in avatars:
-            renderer = RealtimeRenderer(context)
+            renderer = RealtimeRenderer(context, build=build)
             renderer.load(avatar, [options for options, there in zip(self._options, self.available, strict=True) if there])
             self._renderers.append(renderer)
 

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from avatar3d.flags import add_tuning_flags
+
 KEYS = (
     "drag: look around · wheel: nearer, farther · 1-9: faces · arrows, Page Up/Down: move the head · R: back · "
     "S: stereo · L: eye contact · M: mirror · O: figures · Esc: quit"
@@ -48,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--governor", type=Path, metavar="YAML", help="settings instead of configs/governor.yaml")
     parser.add_argument("--frames", type=int, metavar="N", help="end after N frames (default: until the window is closed)")
     parser.add_argument("--screenshot", type=Path, metavar="FILE", help="with --frames: keep the last picture")
+    add_tuning_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -77,6 +80,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         yaw_deg=arguments.yaw,
         pitch_deg=arguments.pitch,
         distance_m=arguments.distance,
+        tuning=arguments.tuning,
+        quiet=arguments.quiet,
     )
     config = read_config(arguments.governor)
     avatars = [read_glb(path) for path in arguments.avatar]

@@ -15,6 +15,7 @@ from avatar3d.color import srgb_to_linear
 from avatar3d.errors import InputError
 from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
+from avatar3d.render.tune import choose
 from avatar3d.runtime.cast import Cast
 from avatar3d.runtime.governor import RUNGS, GovernorConfig
 from avatar3d.runtime.ladder import Ladder
@@ -39,7 +40,7 @@ class ViewOptions:
     """What to show. frames: until the window is closed where None. screenshot: file for the last of the frames.
 
     width, height: of the window, pixels. stereo: both eyes side by side. yaw_deg, pitch_deg, distance_m: of the viewer at first;
-    without a distance as far off as all heads need.
+    without a distance as far off as all heads need. tuning, quiet: see avatar3d.render.tune.choose.
     """
 
     width: int = 960
@@ -53,6 +54,8 @@ class ViewOptions:
     yaw_deg: float = 0.0
     pitch_deg: float = 0.0
     distance_m: float | None = None
+    tuning: str = "never"
+    quiet: bool = True
 
     def __post_init__(self) -> None:
         if self.distance_m is not None:
@@ -74,12 +77,21 @@ class View:
         aspect = self._options.width / self._options.height / (2 if options.stereo else 1)
         needed_m = half_width_m(len(cast.roles)) / (aspect * HALF_HEIGHT) if len(cast.roles) > 1 else 0.0
         self._distance_m = options.distance_m or max(DEFAULT_DISTANCE_M, needed_m)
-        self._stage = Stage(cast.avatars, window.context, config, (*background, 1.0), self._distance_m)  # type: ignore[arg-type]
+        self._stereo, self._overlay = options.stereo, options.overlay
+        eyes = 2 if options.stereo else 1
+        self._choice = choose(window.context, cast.avatars[0], *self._eye_size(), eyes, options.tuning, options.quiet)
+        self._stage = Stage(
+            cast.avatars,
+            window.context,
+            config,
+            (*background, 1.0),  # type: ignore[arg-type]
+            self._distance_m,
+            self._choice.build,
+        )
         self._stage.placement = HOME
         self._ladder = Ladder(config, options.rung)
         self._tally = Tally()
         self._orbit = Orbit(np.radians(options.yaw_deg), np.radians(options.pitch_deg), self._distance_m)
-        self._stereo, self._overlay = options.stereo, options.overlay
         self._face = np.zeros(52)
         self._motion = MotionCode()
         self._cameras: list[Camera] = []
@@ -197,6 +209,7 @@ class View:
             **self._tally.figures(),
             **self._ladder.report(),
             "rung": RUNGS[self._ladder.rung],
+            "drawing": self._choice.to_json(),
             "measured_ms": {name: None if cost is None else round(cost, 2) for name, cost in zip(RUNGS, costs, strict=True)},
             "motion_codes": {"received": self._cast.received, "dropped": self._cast.dropped},
             "heads": len(self._cast.roles),

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from avatar3d.flags import add_tuning_flags
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `avatar3d xr`; imports nothing heavy."""
@@ -37,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reconnect", type=float, default=20.0, metavar="SECONDS", help="wait for a runtime that ended")
     parser.add_argument("--trace", type=Path, metavar="OUT.json", help="write what each thread did when, as a Chrome trace")
     parser.add_argument("--keep-views", type=Path, metavar="FOLDER", help="with --frames: keep both eyes' last pictures")
+    add_tuning_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -85,6 +88,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         keep_views=arguments.keep_views,
         overlay=arguments.overlay,
         trace=trace,
+        tuning=arguments.tuning,
+        quiet=arguments.quiet,
     )
     avatars = [read_glb(path) for path in arguments.avatar]
     openxr.load()

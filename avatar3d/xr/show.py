@@ -16,6 +16,8 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.files import write_bytes
 from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
+from avatar3d.render.build import Build
+from avatar3d.render.tune import Choice, choose
 from avatar3d.runtime.cast import Cast
 from avatar3d.runtime.governor import RUNGS, GovernorConfig
 from avatar3d.runtime.ladder import Ladder
@@ -41,7 +43,8 @@ class ShowOptions:
 
     frames: to show, None until the session ends. distance_m, height_m: of the head's eyes from the viewer's. rung: keep to
     this rung, None for the governor. reconnect_s: how long to wait for a runtime that ended. keep_views: folder for the last
-    pictures of both eyes and their cameras. overlay: show figures on a panel. trace: takes spans of each frame.
+    pictures of both eyes and their cameras. overlay: show figures on a panel. trace: takes spans of each frame. tuning, quiet: see
+    avatar3d.render.tune.choose.
     """
 
     session: SessionOptions = field(default_factory=SessionOptions)
@@ -53,6 +56,8 @@ class ShowOptions:
     keep_views: Path | None = None
     overlay: bool = False
     trace: Trace | None = None
+    tuning: str = "never"
+    quiet: bool = True
 
     def __post_init__(self) -> None:
         check_distance(self.distance_m)
@@ -73,6 +78,7 @@ class Show:
         self._viewer_m: np.ndarray | None = None  # between the viewer's eyes, in the room, as last located
         self._graphics: Graphics | None = None
         self._stage: Stage | None = None
+        self._choice = Choice(Build(), "default")
         self._period_ns = 0
         self._facts: dict[str, Any] = {}
         self._costs: tuple[float | None, ...] = (None,) * len(RUNGS)
@@ -140,8 +146,10 @@ class Show:
         if self._stage is None:
             # Black is what a compositor shows where an eye's view holds no picture.
             background = (0.0, 0.0, 0.0, 0.0 if self._options.session.passthrough else 1.0)
+            context, size, options = session.graphics.context, (session.width, session.height), self._options
+            self._choice = choose(context, self._cast.avatars[0], *size, 2, options.tuning, options.quiet)
             self._stage = Stage(
-                self._cast.avatars, session.graphics.context, self._config, background, self._options.distance_m
+                self._cast.avatars, context, self._config, background, options.distance_m, self._choice.build
             )
             self._costs = self._stage.measure(session.width, session.height)
         self._facts = {
@@ -154,6 +162,7 @@ class Show:
             "depth_layer": session.gives_depth,
             "reads_face": session.reads_face,
             "wearer_extensions": session.wearer_extensions,
+            "drawing": self._choice.to_json(),
         }
         self._ladder.state = None
 

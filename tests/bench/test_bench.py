@@ -34,7 +34,7 @@ def opengl() -> None:
 def arguments(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
-    parser.set_defaults(quiet=True)
+    parser.set_defaults(quiet=True, tuning="never")
     return parser.parse_args(words)
 
 

@@ -38,6 +38,7 @@ from avatar3d.errors import Avatar3dError
 from avatar3d.view import command
 parser = argparse.ArgumentParser()
 command.add_arguments(parser)
+parser.set_defaults(quiet=True)
 try:
     print(json.dumps(command.run(parser.parse_args())))
 except Avatar3dError as error:
@@ -174,7 +175,7 @@ def display():
 def _view(display, *arguments):
     environment = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY")}
     environment |= {"PYTHONPATH": str(ROOT)} | ({"DISPLAY": display} if display else {})
-    command = [sys.executable, "-c", RUN, *map(str, arguments)]
+    command = [sys.executable, "-c", RUN, "--no-tune", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment)
 
 

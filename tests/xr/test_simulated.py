@@ -24,7 +24,7 @@ from tests.make_avatar import synthetic_avatar
 
 pytest.importorskip("xr", reason="pyopenxr is not installed")
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = (sys.executable, "-m", "avatar3d.cli", "xr", "--json")
+COMMAND = (sys.executable, "-m", "avatar3d.cli", "xr", "--json", "--no-tune")
 TIMEOUT_S = 240
 MIN_PSNR_DB = 50.0
 

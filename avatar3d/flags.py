@@ -1,0 +1,19 @@
+"""Arguments that several commands share; imports nothing heavy."""
+
+from __future__ import annotations
+
+import argparse
+
+TUNING_MODES = ("cached", "again", "never")  # measure where nothing is remembered; measure anew; draw as by default
+
+
+def add_tuning_flags(parser: argparse.ArgumentParser) -> None:
+    """--tune and --no-tune, as `tuning` (one of TUNING_MODES)."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--tune", dest="tuning", action="store_const", const="again", default="cached",
+        help="measure anew which way to draw is fastest here (done once for each driver and size, then remembered)",
+    )  # fmt: skip
+    group.add_argument(
+        "--no-tune", dest="tuning", action="store_const", const="never", help="measure nothing and draw as by default"
+    )

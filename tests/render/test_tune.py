@@ -1,0 +1,163 @@
+"""The measurement of what draws fastest: what it chooses, what it remembers, and that nothing damaged is believed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from avatar3d.avatar import Avatar
+from avatar3d.errors import InputError
+from avatar3d.render import tune
+from avatar3d.render.build import VALUES, Build
+from avatar3d.render.realtime import RealtimeRenderer
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def context(realtime: RealtimeRenderer) -> Iterator[Any]:
+    with realtime.context:
+        yield realtime.context
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> dict[Build, float]:
+    """Seconds that a frame of a build is said to take, 1 ms by default; nothing is timed."""
+    told: dict[Build, float] = {}
+    monkeypatch.setattr(tune, "BUDGET_S", 1e9)
+    monkeypatch.setattr(tune, "MAX_ROUNDS", tune.MIN_ROUNDS)
+    draw = tune._Trial.frame
+
+    def frame(self: Any, build: Build, form: Any) -> float:
+        draw(self, build, form)
+        return told.get(build, 1e-3)
+
+    monkeypatch.setattr(tune._Trial, "frame", frame)
+    return told
+
+
+def choose(context: Any, avatar: Avatar, mode: str = "cached", size: int = 64) -> tune.Choice:
+    return tune.choose(context, avatar, size, size, 2, mode, quiet=True)
+
+
+def test_the_fastest_wins_and_is_remembered(home: Path, context: Any, avatar: Avatar, slow: dict[Build, float]) -> None:
+    slow[Build(table="texture")] = 5e-4
+    slow[Build(table="texture", numbers="half")] = 4.9e-4  # by less than the margin: the change is not worth it
+    first = choose(context, avatar)
+    assert (first.build, first.source) == (Build(table="texture"), "measured")
+    assert first.times_ms["table"]["buffer"] == 1.0 and first.times_ms["table"]["texture"] == 0.5
+    slow.clear()
+    second = choose(context, avatar)
+    assert (second.build, second.source, second.times_ms) == (first.build, "remembered", first.times_ms)
+    assert choose(context, avatar, size=80).source == "measured"
+    assert choose(context, avatar, "again").build == Build()
+    assert choose(context, avatar).build == Build()
+    assert len(tune.remembered()) == 2
+
+
+def test_a_real_measurement_gives_a_time_for_what_it_tried(home: Path, context: Any, avatar: Avatar) -> None:
+    axes = tune.contenders(context, avatar)
+    build, times = tune.measure(context, avatar, 64, 64, 2, axes, budget_s=60)
+    assert times.keys() == {name for name, _, _ in axes}
+    assert all(ms is not None and ms > 0 for row in times.values() for ms in row.values())
+    assert build.to_json().keys() == VALUES.keys()
+
+
+def test_without_time_or_without_measuring_all_is_as_by_default(home: Path, context: Any, avatar: Avatar) -> None:
+    build, times = tune.measure(context, avatar, 64, 64, 1, tune.contenders(context, avatar), budget_s=0)
+    assert build == Build()
+    assert all(ms is None for row in times.values() for ms in row.values())
+    never = choose(context, avatar, "never")
+    assert (never.build, never.source) == (Build(), "default")
+    assert not home.exists()
+
+
+def test_only_what_an_avatar_has_is_measured(context: Any, avatar: Avatar) -> None:
+    plain = replace(avatar, neural_field=None, baked=None)
+    assert {name for name, _, _ in tune.contenders(context, plain)} < {name for name, _, _ in tune.contenders(context, avatar)}
+
+
+def test_a_contender_that_the_driver_refuses_is_left_out(
+    home: Path, context: Any, avatar: Avatar, slow: dict[Build, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InputError("too large")
+
+    monkeypatch.setattr("avatar3d.render.arrays.GridTexture.__init__", refuse)
+    choice = choose(context, avatar)
+    assert choice.times_ms["table"]["texture"] is None
+    assert choice.build == Build()
+
+
+def test_a_cache_folder_that_cannot_be_written_means_no_measurement(
+    tmp_path: Path, context: Any, avatar: Avatar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path / "file"))
+    choice = choose(context, avatar)
+    assert choice.source == "default" and "cannot be kept" in choice.reason
+
+
+def entry() -> dict[str, Any]:
+    times = {"table": {"buffer": 1.0, "texture": None}}
+    offered = {"table": ["buffer", "texture"]}
+    return vars(tune.Entry("v", "r", "1", 64, 64, 2, "0", offered, Build().to_json(), times)).copy()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"entries": 3}',
+        b"[" * 100_000,
+        b'{"entries": []' + b" " * tune.MAX_FILE_BYTES + b"}",
+        json.dumps({"entries": [entry()] * (tune.MAX_ENTRIES + 1)}).encode(),
+        *(
+            json.dumps({"entries": [{**entry(), **wrong}]}).encode()
+            for wrong in (
+                {"width": "64"},
+                {"width": -1},
+                {"eyes": True},
+                {"vendor": "x" * 1000},
+                {"more": 1},
+                {"build": {"table": "list"}},
+                {"build": {"speed": "most"}},
+                {"build": []},
+                {"times_ms": {"table": {"buffer": float("nan")}}},
+                {"times_ms": {"table": {"list": 1.0}}},
+                {"times_ms": {"speed": {}}},
+                {"times_ms": 3},
+            )
+        ),
+    ],
+)
+def test_a_damaged_file_is_said_and_written_anew(
+    content: bytes, home: Path, context: Any, avatar: Avatar, slow: dict[Build, float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.mkdir()
+    tune.cache_path().write_bytes(content)
+    with pytest.raises(InputError, match="tuning.json is"):
+        tune.remembered()
+    plain = replace(avatar, neural_field=None, baked=None)
+    assert choose(context, plain).source == "measured"
+    assert "tuning.json is" in capsys.readouterr().err
+    assert len(tune.remembered()) == 1
+
+
+def test_the_oldest_make_room(home: Path) -> None:
+    home.mkdir()
+    entries = [tune.Entry(**{**entry(), "width": 100 + number}) for number in range(tune.MAX_ENTRIES + 3)]
+    tune.remember(tune.cache_path(), entries)
+    assert [item.width for item in tune.remembered()] == [100 + number for number in range(3, tune.MAX_ENTRIES + 3)]
+    assert tune.remembered() == entries[3:]
