@@ -23,6 +23,7 @@ from avatar3d.render.facing import EDGE_ON_M3, face_planes, heights
 from avatar3d.render.frame import FORMS, Form, Precision, RenderOptions
 from avatar3d.render.hair_levels import LevelFaces, merge_levels, visible_faces
 from avatar3d.render.outline import MAX_FINS, Outline
+from avatar3d.render.part import may_show
 from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, layout_of, shade_of
 from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, vec4_literal
 from avatar3d.render.stereo import EYES, Stereo
@@ -98,7 +99,8 @@ class HairPasses:
     """The programs of the hair and their index buffer, which holds what the eyes drawn last may see.
 
     faces: (N, 3) i32 [base's uncut, base's cut, levels 1 to K − 1], each ending before `ends`; planes: (4, N) of them.
-    ranges: (first, count) of indices: of those parts seen from the front, then of the base's two seen from the back.
+    levels: which level each of those parts belongs to. ranges: (first, count) of indices: of those parts seen from the front,
+    then of the base's two seen from the back.
     """
 
     shells: HairShells
@@ -109,14 +111,23 @@ class HairPasses:
     faces: np.ndarray
     ends: np.ndarray
     planes: np.ndarray
+    levels: list[int]
     ranges: list[tuple[int, int]] = field(default_factory=list)
 
-    def send(self, eyes: Sequence[np.ndarray]) -> None:
-        """Send the faces that any of the eyes (3,) in the resting head's frame may see, and note their ranges."""
+    def send(self, eyes: Sequence[np.ndarray], codes: Sequence[np.ndarray] | None = None) -> None:
+        """Send the faces that any of the eyes (3,) in the resting head's frame may see, and note their ranges.
+
+        codes: place_codes of each level's vertices, to leave out what shows nowhere.
+        """
         above = [heights(self.planes, eye) for eye in eyes]
         base = self.ends[1]
-        front = np.flatnonzero(np.maximum.reduce(above) > -EDGE_ON_M3)
-        back = np.flatnonzero(np.minimum.reduce(above)[:base] < EDGE_ON_M3)
+        front, back = np.maximum.reduce(above) > -EDGE_ON_M3, np.minimum.reduce(above)[:base] < EDGE_ON_M3
+        if codes is not None:
+            starts = [0, *self.ends[:-1]]
+            parts = zip(self.levels, starts, self.ends, strict=True)
+            shown = np.concatenate([may_show(codes[level], self.faces[start:end].T) for level, start, end in parts])
+            front, back = front & shown, back & shown[:base]
+        front, back = np.flatnonzero(front), np.flatnonzero(back)
         self.ranges = [*_ranges(front, self.ends), *_ranges(back, self.ends[:2], len(front))]
         self.indices.orphan()
         self.indices.write(self.faces.take(np.concatenate([front, back]), axis=0))
@@ -183,6 +194,7 @@ class GpuAvatar:
         ).astype(np.float32)
         self._order, self._ends = self._drawing_order()
         self._faces = np.ascontiguousarray(avatar.faces[self._order], np.int32)
+        self._corners = np.ascontiguousarray(self._faces.T)
         self._skin_faces = layout.order[: layout.skin_count]
         self.dynamic = np.zeros((count, 9), np.float32)  # position, normal, shade
         self.dynamic_buffer = self._kept(self.context.buffer(reserve=count * 36, dynamic=True))
@@ -208,14 +220,19 @@ class GpuAvatar:
             resource.release()
         self.scope.clear()
 
-    def send_faces(self, planes: np.ndarray, eyes: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def send_faces(
+        self, planes: np.ndarray, eyes: Sequence[np.ndarray], codes: np.ndarray | None = None
+    ) -> list[np.ndarray]:
         """Send the head's faces that any of the eyes (3,) may see from the front, and note their groups.
 
-        planes: (4, F) of avatar.faces. Returns which faces of the skin each eye does see from the front, for its outline.
+        planes: (4, F) of avatar.faces. codes: place_codes of the vertices, to leave out what shows nowhere. Returns which faces
+        of the skin each eye does see from the front, for its outline.
         """
         above = [heights(planes, eye) for eye in eyes]
         kept = np.maximum.reduce(above).take(self._order) > -EDGE_ON_M3
         kept[self._ends[3] : self._ends[4]] = True  # lashes are seen from both sides
+        if codes is not None:
+            kept &= may_show(codes, self._corners)
         drawn = np.flatnonzero(kept)
         self.groups = dict(zip(GROUPS, _ranges(drawn, self._ends), strict=True))
         self.index_buffer.orphan()
@@ -434,7 +451,7 @@ class GpuAvatar:
             )
 
         return HairPasses(
-            shells, one(1, 0), one(1, 1), one(0, 0), indices, np.concatenate(groups), ends, np.concatenate(planes, axis=1)
+            shells, one(1, 0), one(1, 1), one(0, 0), indices, np.concatenate(groups), ends, np.concatenate(planes, axis=1), levels
         )
 
     def _fold(self, avatar: Avatar, defines: dict[str, object], textures: dict[str, Any]) -> Any:

@@ -32,7 +32,8 @@ from avatar3d.render.gpu_avatar import (
     vector_bytes,
 )
 from avatar3d.render.hidden_area import HiddenArea
-from avatar3d.render.scene import MAX_DELTAS, Scene, build_scene
+from avatar3d.render.part import Box, Part, place_codes
+from avatar3d.render.scene import MAX_DELTAS, PosedHair, Scene, build_scene
 from avatar3d.render.shaders import first_bias
 from avatar3d.render.stereo import CLIP_DISTANCE, EYES, Stereo
 
@@ -241,6 +242,7 @@ class RealtimeRenderer:
         viewports: Sequence[tuple[int, int, int, int]] | None = None,
         stereo: Stereo = "passes",
         hidden: Sequence[np.ndarray | None] | None = None,
+        parts: Sequence[Part | None] | None = None,
     ) -> None:
         """Draw the loaded avatar into moderngl framebuffers with a depth attachment, one per camera; reads nothing back.
 
@@ -251,9 +253,9 @@ class RealtimeRenderer:
         stereo: other than "passes", the two cameras share one framebuffer, one viewport and every draw call (see
         avatar3d.render.stereo): "layers" wants a layered framebuffer, "sides" puts each eye into half of the viewport.
         hidden: for each camera what its eye cannot see, (N, 2) f32 corners of triangles in normalised device coordinates, or
-        None (see avatar3d.render.hidden_area): left as it was, or cleared, with the nearest depth.
-        options.supersample has no meaning here. Raises InputError before `load`, on lists of unequal length, or on a hidden
-        area that holds no triangles.
+        None (see avatar3d.render.hidden_area): left as it was, or cleared, with the nearest depth. parts: what of each picture
+        is wanted, all by default; drawn with "passes" only. options.supersample has no meaning here. Raises InputError before
+        `load`, on lists of unequal length, or on a hidden area that holds no triangles.
         """
         avatar = self._require_loaded().avatar
         options = options or RenderOptions()
@@ -265,8 +267,11 @@ class RealtimeRenderer:
         if stereo != "passes" and len(cameras) != EYES:
             raise InputError(f"{len(cameras)} cameras were given; drawing {stereo} takes those of two eyes")
         unseen = [None] * len(cameras) if hidden is None else list(hidden)
+        wanted = [None] * len(cameras) if parts is None else list(parts)
         if len(unseen) != len(cameras):
             raise InputError(f"{len(unseen)} hidden areas were given for {len(cameras)} cameras; expected one a camera, or None")
+        if len(wanted) != len(cameras) or (stereo != "passes" and parts is not None):
+            raise InputError(f"{len(wanted)} parts were given for {len(cameras)} cameras drawn in {stereo}; expected one a pass")
         with self._current():
             loaded, passes = self._ready(avatar, options, stereo)
         scene = motion if isinstance(motion, Scene) else self.prepare(motion)
@@ -275,14 +280,18 @@ class RealtimeRenderer:
             if stereo == "sides":
                 self.context.enable_direct(CLIP_DISTANCE)
             for index, (together, framebuffer, area) in enumerate(zip(groups, framebuffers, areas, strict=True)):
+                part = wanted[index]
                 framebuffer.use()
                 framebuffer.viewport = area
                 framebuffer.depth_mask = True
+                cut = area if part is None or part.inside is None else _cut(area, part.inside)
                 if background is not None:
-                    framebuffer.clear(*background, depth=1.0, viewport=area)
+                    framebuffer.clear(*background, depth=1.0, viewport=cut)
+                framebuffer.scissor = None if cut is area else cut
                 if any(each is not None for each in unseen):
                     self._hide(unseen if len(together) > 1 else unseen[index : index + 1], stereo)
-                self._draw_views(loaded, scene, together, framebuffer, area, passes, options)
+                self._draw_views(loaded, scene, together, framebuffer, area, passes, options, part)
+                framebuffer.scissor = None
             if stereo == "sides":
                 self.context.disable_direct(CLIP_DISTANCE)
             self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
@@ -336,6 +345,7 @@ class RealtimeRenderer:
         viewport: tuple[int, int, int, int],
         passes: Passes,
         options: RenderOptions,
+        part: Part | None = None,
     ) -> None:
         """Nearest surfaces first: what they hide is then rejected by depth before it is shaded.
 
@@ -345,10 +355,12 @@ class RealtimeRenderer:
         framebuffer.viewport = viewport
         self._bind(loaded, scene, passes)
         self._set_uniforms(loaded, scene, cameras, passes, viewport)
-        facing = loaded.send_faces(scene.planes, [camera.center for camera in cameras])
+        codes = None if part is None else place_codes(scene.vertices, cameras[0], part)
+        facing = loaded.send_faces(scene.planes, [camera.center for camera in cameras], codes)
         hair = passes.hair if options.hair else None
         if hair is not None and scene.hair is not None:
-            hair.send([(camera.center - scene.hair.translation) @ scene.hair.rotation for camera in cameras])
+            eyes = [(camera.center - scene.hair.translation) @ scene.hair.rotation for camera in cameras]
+            hair.send(eyes, None if part is None else self._hair_codes(hair, scene.hair, cameras[0], part))
         if hair is not None:
             with self.stage("hair base"):
                 self._draw_hair_base(framebuffer, hair, "back")
@@ -361,6 +373,12 @@ class RealtimeRenderer:
                 self._draw_hair_base(framebuffer, hair, "front")
             with self.stage("hair levels"):
                 self._draw_hair_levels(framebuffer, hair)
+
+    def _hair_codes(self, hair: HairPasses, posed: PosedHair, camera: Camera, part: Part) -> list[np.ndarray]:
+        """place_codes of each level."""
+        inside = camera.moved(posed.rotation, posed.translation)  # levels are placed in the head's frame
+        shells = hair.shells
+        return [place_codes(shells.base + level * shells.extent, inside, part) for level in shells.levels]
 
     def _opaque_state(self, framebuffer: Any) -> None:
         context = self.context
@@ -510,6 +528,12 @@ class RealtimeRenderer:
         if self._owns_context:
             self._context.release()
             self._context = None
+
+
+def _cut(viewport: tuple[int, int, int, int], box: Box) -> tuple[int, int, int, int]:
+    """(x, y, width, height) of a box in a viewport."""
+    left, bottom, right, top = box
+    return viewport[0] + left, viewport[1] + bottom, right - left, top - bottom
 
 
 def _eye_size(viewport: tuple[int, int, int, int], stereo: Stereo) -> tuple[int, int]:
