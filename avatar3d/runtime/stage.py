@@ -118,33 +118,52 @@ class Stage:
         framebuffers: Sequence[Any],
         rung: int,
         origins: Sequence[tuple[int, int]] | None = None,
-    ) -> float:
-        """Draw prepared scenes into framebuffers; returns the presence, 1 unless a head is too near.
+    ) -> None:
+        """Draw prepared scenes into framebuffers; a head that is too near fades, the others stay.
 
         origins: lower left corner of each picture in its framebuffer, by default that of the framebuffer.
         """
         if not cameras:
-            return 1.0
+            return
         corners = origins or [(0, 0)] * len(cameras)
         areas = [(*corner, camera.width, camera.height) for corner, camera in zip(corners, cameras, strict=True)]
         viewer = _middle(cameras)
-        near = float("inf")
         # Far heads first: what is blended at a near one's edge is then in the picture already.
         order = sorted(range(len(scenes)), key=lambda index: -float(np.linalg.norm(viewer - self.places[index].translation)))
         for turn, index in enumerate(order):
             seen = [self.places[index].camera(camera) for camera in cameras]
             background = self.background if turn == 0 else None
-            self._renderers[index].draw(scenes[index], seen, framebuffers, self._options[rung], background, areas)
-            near = min(near, nearest_m(scenes[index].vertices, seen))
-        share = presence(near)
+            share = presence(nearest_m(scenes[index].vertices, seen))
+            if share == 1:
+                self._renderers[index].draw(scenes[index], seen, framebuffers, self._options[rung], background, areas)
+            else:
+                self._draw_faded(index, scenes[index], seen, framebuffers, rung, background, areas, share)
         if self.lines:
             self._panel.write(self.lines)
         for framebuffer, area, camera in zip(framebuffers, areas, cameras, strict=True):
-            if share < 1:
-                self._veil.draw(framebuffer, area, self.background, share)
             if self.lines:
                 self._panel.draw(framebuffer, area, camera, viewer)
-        return share
+
+    def _draw_faded(
+        self,
+        index: int,
+        scene: Scene,
+        cameras: Sequence[Camera],
+        framebuffers: Sequence[Any],
+        rung: int,
+        background: tuple[float, float, float, float] | None,
+        areas: Sequence[tuple[int, int, int, int]],
+        share: float,
+    ) -> None:
+        """Draw one head by a share of its presence over what is there, or over the background where that is given."""
+        for camera, framebuffer, area in zip(cameras, framebuffers, areas, strict=True):
+            if background is not None:
+                self._veil.clear(framebuffer, area, background)
+            if share > 0:
+                own = (0, 0, camera.width, camera.height)
+                sheet = self._veil.sheet(camera.width, camera.height)
+                self._renderers[index].draw(scene, [camera], [sheet], self._options[rung], (0.0, 0.0, 0.0, 0.0), [own])
+                self._veil.lay(framebuffer, area, share)
 
     def measure(self, width: int, height: int, eyes: int = 2) -> tuple[float | None, ...]:
         """Milliseconds that drawing width × height pixels for one or two eyes takes at each rung; None for rungs the avatars lack.

@@ -9,7 +9,7 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.render.realtime import create_context
 from avatar3d.runtime.governor import BAKED, BLENDSHAPE, Change, read_config
 from avatar3d.runtime.overlay import LINES, WIDTH_M, Status, panel_place, text_picture
-from avatar3d.runtime.placement import Placement
+from avatar3d.runtime.placement import FADE_END_M, FADE_START_M, VERTEX_STEP, Placement
 from avatar3d.runtime.stage import Stage
 from avatar3d.runtime.views import EyeView
 from tests.make_avatar import synthetic_avatar
@@ -69,6 +69,42 @@ def test_two_heads_are_each_the_head_alone(context, rung):
     # The first stands on the viewer's left.
     assert np.nonzero(parts[0][..., 3])[1].mean() < np.nonzero(parts[1][..., 3])[1].mean()
     for stage in (both, *alone):
+        stage.close()
+
+
+def _near_stage(context, avatars, gap_m):
+    """A stage whose last head's nearest point is `gap_m` before the viewer, and that head's index."""
+    stage = _stage(context, avatars)
+    near = len(avatars) - 1
+    nose = stage.prepare([MotionCode()] * len(avatars))[near].vertices[::VERTEX_STEP, 2].max()
+    # This head is brought before the viewer; the others stay where they are.
+    stage.places[near] = Placement(np.eye(3), np.array([0.0, 0.0, DISTANCE_M - gap_m - nose]))
+    return stage
+
+
+@pytest.mark.parametrize("rung", [BAKED, BLENDSHAPE])
+def test_a_head_that_is_too_near_fades_and_the_one_behind_it_stays(context, rung):
+    avatars = [synthetic_avatar(0), synthetic_avatar(1)]
+    motions = [MotionCode(), MotionCode()]
+    behind = _near_stage(context, avatars, FADE_END_M / 2)
+    alone = _stage(context, avatars[:1])
+    alone.placement = behind.places[0]
+    expected = _picture(context, alone, motions[:1], rung)[0].astype(float)
+    assert (expected[..., 3] > 0).sum() > 300
+    # Nothing is left of the near one, all of the other.
+    assert np.abs(_picture(context, behind, motions, rung)[0] - expected).max() <= 1
+    half = (FADE_START_M + FADE_END_M) / 2
+    fading, near = _near_stage(context, avatars, half), _stage(context, avatars[1:])
+    near.placement = fading.places[1]
+    scene = near.prepare(motions[1:])
+    target = context.framebuffer([context.texture((SIZE, SIZE), 4)], context.depth_renderbuffer((SIZE, SIZE)))
+    camera = near.places[0].camera(near.placement.camera(_cameras()[0]))
+    near._renderers[0].draw(scene[0], [camera], [target], near._options[rung])
+    over = np.frombuffer(target.read(components=4), np.uint8).reshape(SIZE, SIZE, 4)[::-1].astype(float)
+    mixed = 0.5 * over + (1 - 0.5 * over[..., 3:] / 255) * expected
+    drawn = _picture(context, fading, motions, rung)[0]
+    assert np.abs(drawn - mixed).max() <= 4  # the distance is known to a tenth of a millimetre, the target has eight bits
+    for stage in (behind, alone, fading, near):
         stage.close()
 
 
