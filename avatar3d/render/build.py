@@ -13,6 +13,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "numbers": ("float", "half"),
     "network": ("literals", "uniforms"),
     "colors": ("half", "srgb"),
+    "stereo": ("passes", "layers"),
 }
 LIVE_ONLY = ("table", "numbers", "network")
 STORAGE_GL = 430  # OpenGL version from which shaders read storage buffers
@@ -25,13 +26,15 @@ class Build:
     table: where the live field's tables lie: a buffer texture, a 2D texture, or a storage buffer (OpenGL 4.3). numbers: of
     the tables, 32- or 16-bit floats. network: the live field's weights as literals of the shader or in a uniform block.
     colors: base and hair colour as linear 16-bit floats, or as 8-bit sRGB that the driver decodes; where textures have eight
-    bits anyway it has no meaning. Raises InputError on an unknown value.
+    bits anyway it has no meaning. stereo: how both eyes are drawn into array images (avatar3d.render.stereo), for callers that
+    have such; the renderer is told at each draw. Raises InputError on an unknown value.
     """
 
     table: str = VALUES["table"][0]
     numbers: str = VALUES["numbers"][0]
     network: str = VALUES["network"][0]
     colors: str = VALUES["colors"][0]
+    stereo: str = VALUES["stereo"][0]
 
     def __post_init__(self) -> None:
         for name, allowed in VALUES.items():

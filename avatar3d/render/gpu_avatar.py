@@ -7,7 +7,7 @@ kept, so that a quality ladder switches between them from one frame to the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -72,7 +72,8 @@ class Variant(NamedTuple):
         if avatar.hair is None or levels is None or levels >= len(avatar.hair.levels):
             levels = None
         form = available_form(avatar, options.form)
-        return cls(form, levels, options.precision, options.antialias, build.of_form(form), stereo)
+        own = replace(build.of_form(form), stereo="passes")  # what counts is how this drawing is asked for
+        return cls(form, levels, options.precision, options.antialias, own, stereo)
 
     @property
     def colors(self) -> str:

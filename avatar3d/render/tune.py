@@ -27,6 +27,7 @@ from avatar3d.progress import ProgressBar, ProgressCallback, silent
 from avatar3d.render.build import VALUES, Build, possible
 from avatar3d.render.frame import Form, RenderOptions
 from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.stereo import EYES, LayeredTarget, Stereo, offered
 from avatar3d.resources import cache_dir
 
 SOFTWARE_DRIVERS = ("llvmpipe", "softpipe", "SWR")
@@ -42,7 +43,9 @@ MIN_SIDE_PX = 64
 # five times for weights in a uniform block, 2.4 s and three times for a storage buffer).
 NOT_ON_SOFTWARE = {"network": ("uniforms",), "table": ("storage",)}
 # In order of what they may gain: the choice, and the form of the field in which it is measured.
-AXES: tuple[tuple[str, Form], ...] = (("table", "live"), ("colors", "baked"), ("numbers", "live"), ("network", "live"))
+AXES: tuple[tuple[str, Form], ...] = (
+    ("table", "live"), ("colors", "baked"), ("stereo", "baked"), ("numbers", "live"), ("network", "live")
+)  # fmt: skip
 FILE_NAME = "tuning.json"
 MAX_FILE_BYTES = 256 * 1024
 MAX_ENTRIES = 64  # drivers × sizes; the oldest make room
@@ -119,7 +122,7 @@ def choose(
         raise InputError(f"unknown tuning {mode!r}; expected one of {', '.join(TUNING_MODES)}")
     if mode == "never":
         return Choice(Build(), "default", "tuning was switched off")
-    axes = contenders(context, avatar)
+    axes = contenders(context, avatar, eyes)
     try:
         known = remembered()
     except InputError as error:
@@ -127,8 +130,8 @@ def choose(
         known = []
     info = context.info
     vendor, driver, version = (str(info[f"GL_{name}"])[:MAX_TEXT] for name in ("VENDOR", "RENDERER", "VERSION"))
-    offered = {name: list(values) for name, _, values in axes}
-    wanted = Entry(vendor, driver, version, width, height, eyes, __version__, offered, {}, {})
+    choices = {name: list(values) for name, _, values in axes}
+    wanted = Entry(vendor, driver, version, width, height, eyes, __version__, choices, {}, {})
     found = next((entry for entry in known if entry.key == wanted.key), None)
     if found is not None and mode == "cached":
         return Choice(Build(**found.build), "remembered", times_ms=found.times_ms)
@@ -154,12 +157,14 @@ def _unwritable(path: Path) -> str:
     return ""
 
 
-def contenders(context: Any, avatar: Avatar) -> list[tuple[str, Form, tuple[str, ...]]]:
-    """(choice, form, values) of what there is to choose for this avatar on this driver."""
+def contenders(context: Any, avatar: Avatar, eyes: int = EYES) -> list[tuple[str, Form, tuple[str, ...]]]:
+    """(choice, form, values) of what there is to choose for this avatar on this driver, drawn for one or two eyes."""
     software = is_software(context.info["GL_RENDERER"])
     axes = []
     for name, form in AXES:
         values = possible(name, context.version_code)
+        if name == "stereo":
+            values = tuple(value for value in values if value in offered(context)) if eyes == EYES else ()
         if software:
             values = tuple(value for value in values if value not in NOT_ON_SOFTWARE.get(name, ()))
         lacking = (form == "live" and avatar.neural_field is None) or (form == "baked" and avatar.baked is None)
@@ -226,6 +231,7 @@ class _Trial:
         color, depth = context.texture((width * eyes, height), 4), context.depth_texture((width * eyes, height))
         self._framebuffer = context.framebuffer([color], depth)
         self._owned = [self._framebuffer, color, depth]
+        self._layers: LayeredTarget | None = None
         renderer.load(avatar)
 
     def _look(self, scale: float) -> None:
@@ -241,10 +247,17 @@ class _Trial:
         renderer.build = build
         motion = self._motions[self._frames % len(self._motions)]
         options = RenderOptions(form, antialias=True)
-        framebuffers = [self._framebuffer] * self._eyes
         self._frames += 1
+        stereo: Stereo
+        if build.stereo == "layers":
+            if self._layers is None:
+                self._layers = LayeredTarget(self._context, *self._size)
+                self._owned.append(self._layers)
+            framebuffers, areas, stereo = [self._layers.framebuffer], self._areas[:1], "layers"
+        else:
+            framebuffers, areas, stereo = [self._framebuffer] * self._eyes, self._areas, "passes"
         started = self.clock()
-        renderer.draw(motion, self._cameras, framebuffers, options, viewports=self._areas)
+        renderer.draw(motion, self._cameras, framebuffers, options, viewports=areas, stereo=stereo)
         self._context.finish()
         return self.clock() - started
 
