@@ -1,4 +1,8 @@
 // Colour of the head's surface, or with DEPTH_ONLY none; DETAIL adds gloss (eyes, teeth, tongue), FADED the fading rim of the bust.
+// GATHERED takes what the surface is from images drawn before.
+#if GATHERED
+#include "gathered.glsl"
+#else
 in vec2 surface_uv;
 in vec3 surface_shade;
 #if FIELD != FIELD_NONE
@@ -6,6 +10,7 @@ in vec4 surface_view;
 #endif
 #if FIELD == FIELD_LIVE
 in vec3 surface_canonical;
+#endif
 #endif
 #if DETAIL
 in vec3 surface_normal;
@@ -25,6 +30,9 @@ uniform sampler2D base_color;
 out vec4 premultiplied;
 
 void main() {
+#if GATHERED
+    read_gathered();
+#endif
 #if FADED
     if (surface_gloss.z < MIN_ALPHA) discard;
 #endif

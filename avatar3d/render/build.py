@@ -14,8 +14,9 @@ VALUES: dict[str, tuple[str, ...]] = {
     "network": ("literals", "uniforms"),
     "colors": ("half", "srgb"),
     "stereo": ("passes", "layers"),
+    "shading": ("forward", "deferred"),
 }
-LIVE_ONLY = ("table", "numbers", "network")
+LIVE_ONLY = ("table", "numbers", "network", "shading")
 STORAGE_GL = 430  # OpenGL version from which shaders read storage buffers
 
 
@@ -27,7 +28,9 @@ class Build:
     the tables, 32- or 16-bit floats. network: the live field's weights as literals of the shader or in a uniform block.
     colors: base and hair colour as linear 16-bit floats, or as 8-bit sRGB that the driver decodes; where textures have eight
     bits anyway it has no meaning. stereo: how both eyes are drawn into array images (avatar3d.render.stereo), for callers that
-    have such; the renderer is told at each draw. Raises InputError on an unknown value.
+    have such; the renderer is told at each draw. shading: the live field on the skin evaluated as faces are drawn, or once for
+    each pixel when all are (avatar3d.render.gathering); one pass for both eyes is always forward. Raises InputError on an
+    unknown value.
     """
 
     table: str = VALUES["table"][0]
@@ -35,6 +38,7 @@ class Build:
     network: str = VALUES["network"][0]
     colors: str = VALUES["colors"][0]
     stereo: str = VALUES["stereo"][0]
+    shading: str = VALUES["shading"][0]
 
     def __post_init__(self) -> None:
         for name, allowed in VALUES.items():

@@ -32,7 +32,8 @@ from avatar3d.render.stereo import EYES, Stereo
 UNITS = {
     "base_color": 0, "delta_0": 1, "delta_1": 2, "delta_2": 3, "delta_3": 4, "field_q0": 5, "field_q1": 6, "hair_color": 7,
     "hair_opacity": 8, "hair_q0": 9, "hair_q1": 10, "field_table": 11, "hair_folded": 12,
-    "FieldNetwork": 13,
+    "gathered_look": 13, "gathered_light": 14, "gathered_place": 15, "gathered_shaded": 9, "gathered_depth": 10,
+    "FieldNetwork": 0,  # a block, counted apart
 }  # fmt: skip
 ARRAYS = {"field_table", "FieldNetwork"}  # of avatar3d.render.arrays, which set programs up themselves
 DELTA_UNITS = tuple(UNITS[f"delta_{slot}"] for slot in range(MAX_DELTAS))
@@ -73,6 +74,8 @@ class Variant(NamedTuple):
             levels = None
         form = available_form(avatar, options.form)
         own = replace(build.of_form(form), stereo="passes")  # what counts is how this drawing is asked for
+        if stereo != "passes":
+            own = replace(own, shading="forward")
         return cls(form, levels, options.precision, options.antialias, own, stereo)
 
     @property
@@ -140,6 +143,15 @@ class HairPasses:
 
 
 @dataclass
+class Deferred:
+    """Programs of deferred shading: surfaces into a Gathering, their shade by the number of texture deltas, that into a picture."""
+
+    gather: Pass
+    shade: list[Pass]
+    compose: Pass
+
+
+@dataclass
 class Passes:
     """The programs of one variant and the textures they read: {unit: texture}.
 
@@ -153,6 +165,7 @@ class Passes:
     faded_plain: Pass
     faded_depth: Pass
     fins: list[Pass]  # empty where the outline is not softened
+    deferred: Deferred | None
     hair: HairPasses | None
     textures: dict[int, Any]
     stereo: Stereo
@@ -161,11 +174,15 @@ class Passes:
         """Those that draw a frame with so many texture deltas."""
         yield from (self.skin[0], self.detail[0], self.faded_plain, self.faded_depth)
         yield from (self.skin[deltas], self.detail[deltas], self.faded[deltas], *self.fins[deltas : deltas + 1])
+        if self.deferred is not None:
+            yield from (self.deferred.gather, self.deferred.shade[deltas], self.deferred.compose)
         if self.hair is not None:
             yield from (self.hair.solid, self.hair.cut, self.hair.outer)
 
     def __iter__(self) -> Iterator[Pass]:
         yield from (*self.skin, *self.detail, *self.faded, self.faded_plain, self.faded_depth, *self.fins)
+        if self.deferred is not None:
+            yield from (self.deferred.gather, *self.deferred.shade, self.deferred.compose)
         if self.hair is not None:
             yield from (self.hair.solid, self.hair.cut, self.hair.outer)
 
@@ -364,12 +381,14 @@ class GpuAvatar:
                 block = lambda: self._kept(UniformBlock(self.context, numbers))  # noqa: E731
                 textures["FieldNetwork"] = self._once("FieldNetwork", None, None, block)
 
-        def head(detail: int, faded: int, fin: int, deltas: int, depth_only: int = 0, field: bool = True) -> Pass:
+        def head(
+            detail: int, faded: int, fin: int, deltas: int, depth_only: int = 0, field: bool = True, fragment: str = "head"
+        ) -> Pass:
             own: dict[str, object] = {"DETAIL": detail, "FADED": faded, "DELTAS": deltas, "FIN": fin, "SOFT": int(soft and not detail)}
             own |= {"DEPTH_ONLY": depth_only, "GLOSS": int(not faded or self._faded_has_gloss)}
             if not field:
                 own["FIELD"] = FIELD_FORMS["mesh"]
-            program = self._program("head", {**defines, **_macros(skin_field), **own}, generated, textures)
+            program = self._program("head", {**defines, **_macros(skin_field), **own}, generated, textures, fragment)
             if fin:
                 return self._pass(program, [(self.fin_buffer, *FIN_LAYOUT)], None, 1)
             return self._pass(
@@ -386,6 +405,15 @@ class GpuAvatar:
         skin, faded = ([head(*kind, 0, deltas) for deltas in counts] for kind in ((0, 0), (1, 1)))
         detail = [head(1, 0, 0, deltas, field=self._parts_have_field) for deltas in counts]
         fins = [head(0, 0, 1, deltas) for deltas in counts] if soft else []
+
+        def whole(fragment: str, deltas: int = 0) -> Pass:
+            own = {"DETAIL": 0, "FADED": 0, "DELTAS": deltas, "FIN": 0, "DEPTH_ONLY": 0, "GATHERED": 1}
+            return self._pass(self._program("whole", {**defines, **own}, generated, textures, fragment), [], None, 1)
+
+        deferred = None
+        if form == "live" and build.shading == "deferred":
+            gather = head(0, 0, 0, 0, fragment="gather")
+            deferred = Deferred(gather, [whole("head", deltas) for deltas in counts], whole("compose"))
         hair = None
         if avatar.hair is not None:
             if form == "baked" and "hair_q0" not in textures:
@@ -398,6 +426,7 @@ class GpuAvatar:
             head(1, 1, 0, 0, field=False),
             head(1, 1, 0, 0, 1, field=False),
             fins,
+            deferred,
             hair,
             {UNITS[name]: item for name, item in textures.items()},
             variant.stereo,
@@ -488,8 +517,12 @@ class GpuAvatar:
             resource.release()
         return self._array(layers, "f1")
 
-    def _program(self, kind: str, defines: dict[str, object], generated: dict[str, str], textures: dict[str, Any]) -> Any:
-        sources = (assemble(f"{kind}_vertex.glsl", defines, generated), assemble(f"{kind}_fragment.glsl", defines, generated))
+    def _program(
+        self, kind: str, defines: dict[str, object], generated: dict[str, str], textures: dict[str, Any], fragment: str = ""
+    ) -> Any:
+        """The program of a kind of vertex shader, with its fragment shader or the one of another kind."""
+        names = f"{kind}_vertex.glsl", f"{fragment or kind}_fragment.glsl"
+        sources = (assemble(names[0], defines, generated), assemble(names[1], defines, generated))
         if sources not in self._programs:
             program = self._kept(self.context.program(vertex_shader=sources[0], fragment_shader=sources[1]))
             for name, unit in UNITS.items():

@@ -20,8 +20,11 @@ from avatar3d.extras import pip_install
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.build import Build
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
+from avatar3d.render.gathering import Gathering
 from avatar3d.render.gpu_avatar import (
     DELTA_UNITS,
+    UNITS,
+    Deferred,
     GpuAvatar,
     HairPasses,
     Pass,
@@ -90,6 +93,7 @@ class RealtimeRenderer:
         self._keep, self._kept = keep, list[GpuAvatar]()  # the loaded one is the last
         self._targets: dict[tuple[int, int], _Target] = {}
         self._hidden: HiddenArea | None = None
+        self._gathering: Gathering | None = None
         self._info: dict[str, str] | None = None
         # Called with "head", "hair base" or "hair levels", gives what each stage of a view is drawn within: for measuring.
         self.stage: Callable[[str], AbstractContextManager[Any]] = nullcontext
@@ -398,8 +402,11 @@ class RealtimeRenderer:
             if count:
                 entry.vertex_array.render(vertices=count, first=first)
 
-        draw("skin", passes.skin[0])
-        draw("skin reached", passes.skin[active])
+        if passes.deferred is None:
+            draw("skin", passes.skin[0])
+            draw("skin reached", passes.skin[active])
+        else:
+            self._draw_deferred(draw, framebuffer, passes.deferred, active)
         draw("parts", passes.detail[0])
         draw("parts reached", passes.detail[active])
         context.disable(context.CULL_FACE)
@@ -414,6 +421,27 @@ class RealtimeRenderer:
         draw("faded", passes.faded_plain)
         draw("faded skin", passes.faded[active])
         context.disable(context.BLEND)
+
+    def _draw_deferred(
+        self, draw: Callable[[str, Pass], None], framebuffer: Any, deferred: Deferred, active: int
+    ) -> None:
+        """The skin: what it is at each pixel, then its colour where there is skin, then that into the picture."""
+        context = self.context
+        gathering = self._gathering = self._gathering or Gathering(context)
+        left, bottom, width, height = framebuffer.viewport
+        gathering.begin(width, height)
+        gathering.surfaces.use()
+        for group in ("skin", "skin reached"):
+            draw(group, deferred.gather)
+        gathering.shaded.use()
+        gathering.use(UNITS, surfaces=True)
+        context.depth_func = ">"  # the triangle lies behind all: it is seen where a surface is nearer
+        deferred.shade[active].vertex_array.render(vertices=3)
+        framebuffer.use()
+        gathering.use(UNITS, surfaces=False)
+        context.depth_func = "<="
+        deferred.compose.set({"gathered_origin": vector_bytes((left, bottom))})
+        deferred.compose.vertex_array.render(vertices=3)
 
     def _draw_fins(self, loaded: GpuAvatar, scene: Scene, facing: list[np.ndarray], framebuffer: Any, passes: Passes) -> None:
         """Strips along the outline of the head as each eye sees it, blended over what lies behind."""
@@ -521,6 +549,9 @@ class RealtimeRenderer:
             if self._hidden is not None:
                 self._hidden.release()
                 self._hidden = None
+            if self._gathering is not None:
+                self._gathering.release()
+                self._gathering = None
             for target in self._targets.values():
                 for resource in (target.framebuffer, target.color, target.depth):
                     resource.release()

@@ -94,6 +94,47 @@ def test_colours_that_the_driver_decodes_are_those_decoded_ahead(
         assert np.array_equal(a.surface, b.surface) and np.array_equal(a.depth, b.depth)
 
 
+@pytest.mark.parametrize("antialias", [False, True])
+def test_deferred_shading_rounds_what_it_keeps(
+    antialias: bool, avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer
+) -> None:
+    options = RenderOptions("live", antialias=antialias)
+    forward = drawn(realtime, avatar, moved, Build(), options)
+    deferred = drawn(realtime, avatar, moved, Build(shading="deferred"), options)
+    assert pictures_psnr_db(forward, deferred) >= ROUNDED_DB
+    for a, b in zip(forward, deferred, strict=True):
+        assert np.array_equal(a.surface, b.surface)
+        found = np.isfinite(a.depth)
+        assert np.abs(a.depth[found] - b.depth[found]).max() < 1e-5
+
+
+def test_deferred_shading_keeps_to_its_viewport_and_to_sizes_that_change(
+    avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer
+) -> None:
+    options = RenderOptions("live", antialias=True)
+    realtime.build = Build(shading="deferred")
+    try:
+        realtime.load(avatar, [options])
+        with realtime.context as context:
+            target = context.framebuffer([context.texture((400, 300), 4, dtype="f2")], context.depth_texture((400, 300)))
+        for width, height in ((64, 64), (200, 180), (96, 150)):
+            camera = view(0.3, 0.1, width, height)
+            (expected,) = realtime.render(avatar, moved, [camera], options)
+            with realtime.context:
+                target.clear(0.5, 0.5, 0.5, 0.5)
+            realtime.draw(moved, [camera], [target], options, viewports=[(130, 90, width, height)])
+            with realtime.context:
+                content = np.frombuffer(target.read(components=4, dtype="f2"), np.float16)
+            whole = content.reshape(300, 400, 4).astype(np.float32)
+            inside = whole[90 : 90 + height, 130 : 130 + width][::-1].copy()
+            # Window coordinates that are larger numbers round differently: few pixels at edges differ.
+            assert (np.abs(inside - expected.rgba) > 4e-3).mean() < 2e-3
+            whole[90 : 90 + height, 130 : 130 + width] = 0.5
+            assert (whole == 0.5).all()
+    finally:
+        realtime.build = Build()
+
+
 def test_an_update_reaches_colours_of_every_kind(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
     options = RenderOptions("mesh", hair=False)
     patch = np.full((20, 24, 3), (10, 240, 30), np.uint8)
