@@ -20,6 +20,9 @@ GRABS = {
     "/interaction_profiles/htc/vive_controller": "input/squeeze/click",
     "/interaction_profiles/microsoft/motion_controller": "input/squeeze/click",
 }
+SYNC_EVERY_NS = (
+    25_000_000  # while nothing is held: a grab this much later is not felt, and each look costs calls to the runtime
+)
 GAZE = "XR_EXT_eye_gaze_interaction"
 GAZE_PROFILE = "/interaction_profiles/ext/eye_gaze_interaction"
 GAZE_PATH = "/user/eyes_ext/input/gaze_ext/pose"
@@ -28,7 +31,7 @@ GAZE_PATH = "/user/eyes_ext/input/gaze_ext/pose"
 class Actions:
     """Actions of a session, attached to it once, before its first frame. Raises pyopenxr's exceptions.
 
-    reads_gaze: the instance has GAZE enabled and the wearer agreed. `sync` once a frame before the others are asked.
+    reads_gaze: the instance has GAZE enabled and the wearer agreed.
     """
 
     def __init__(self, instance: Any, session: Any, reads_gaze: bool = False) -> None:
@@ -74,6 +77,8 @@ class Actions:
             )
             for hand in hands
         ]
+        self._synced: int | None = None  # XrTime of the last look at the input
+        self._holding = [False] * len(hands)
         self._gaze = self._eyes = self._head = None
         if gaze is not None:
             self._gaze = xr.ActionStateGetInfo(gaze)
@@ -81,17 +86,18 @@ class Actions:
             kind = xr.ReferenceSpaceCreateInfo(reference_space_type=xr.ReferenceSpaceType.VIEW)
             self._head = xr.create_reference_space(session, kind)
 
-    def sync(self) -> None:
-        """Take in what the wearer did since the last frame; nothing while another application has the input."""
-        with contextlib.suppress(self._xr.exception.SessionNotFocused):
-            self._xr.sync_actions(self._session, self._sync)
-
     def holding(self, base_space: Any, runtime_time: int) -> Placement | None:
-        """Pose of the first hand that holds, in the base space at an XrTime; None where none does."""
-        for grab, space in self._hands:
-            state = self._xr.get_action_state_boolean(self._session, grab)
-            if state.is_active and state.current_state:
-                flags = self._xr.SpaceLocationFlags
+        """Pose of the first hand that holds, in the base space at an XrTime; None where none does. Ask once a frame."""
+        if any(self._holding) or self._synced is None or runtime_time - self._synced >= SYNC_EVERY_NS:
+            self._synced = runtime_time
+            # Another application may have the input now.
+            with contextlib.suppress(self._xr.exception.SessionNotFocused):
+                self._xr.sync_actions(self._session, self._sync)
+            states = [self._xr.get_action_state_boolean(self._session, grab) for grab, _ in self._hands]
+            self._holding = [bool(state.is_active and state.current_state) for state in states]
+        flags = self._xr.SpaceLocationFlags
+        for holds, (_, space) in zip(self._holding, self._hands, strict=True):
+            if holds:
                 pose = self._locate(space, base_space, runtime_time, flags.ORIENTATION_VALID_BIT | flags.POSITION_VALID_BIT)
                 if pose is not None:
                     return _placement(pose)

@@ -21,6 +21,7 @@ from avatar3d.xr.actions import GAZE, Actions
 from avatar3d.xr.face import EXTENSIONS as FACES
 from avatar3d.xr.face import FaceReader, open_face
 from avatar3d.xr.graphics import Graphics, open_graphics
+from avatar3d.xr.pacing import Ahead
 from avatar3d.xr.swapchain import EyeImages, color_images, depth_images
 
 NS = 1_000_000_000
@@ -55,13 +56,14 @@ class FrameTiming:
     """One frame as the runtime foretells it.
 
     runtime_time: XrTime of its display. display_ns: the same on our monotonic clock. period_ns: between frames.
-    should_render: False while nobody would see it.
+    should_render: False while nobody would see it. begin_ns: when the runtime wanted it begun, on our clock.
     """
 
     runtime_time: int
     display_ns: int
     period_ns: int
     should_render: bool
+    begin_ns: int
 
 
 class HeadsetSession:
@@ -86,6 +88,8 @@ class HeadsetSession:
         self.recentered = False  # since `take_recentered`
         self._hot_domains: set[int] = set()  # of XrPerfSettingsDomainEXT, from the runtime's notices
         self._first_offset_ns: int | None = None
+        self._to_timespec: Any = None
+        self._ahead: Ahead[FrameTiming] | None = None
         self._actions: Actions | None = None
         self._face: FaceReader | None = None
         try:
@@ -239,6 +243,7 @@ class HeadsetSession:
             xr.begin_session(self._session, xr.SessionBeginInfo(self._kind))
             self.running = True
         elif state == xr.SessionState.STOPPING:
+            self._finish_waiting()
             xr.end_session(self._session)
             self.running = False
         elif state == xr.SessionState.EXITING:
@@ -268,24 +273,31 @@ class HeadsetSession:
     # --- frames
 
     def wait_frame(self) -> FrameTiming:
-        """Wait until the next frame should be begun."""
+        """Wait until the next frame should be begun; its wait began with the frame before."""
+        if self._ahead is None:
+            self._ahead = Ahead(self._wait_frame, "wait")
+        return self._ahead.take()
+
+    def _wait_frame(self) -> FrameTiming:
         xr = self._xr
         with openxr.failures_as_sentences("waiting for a frame"):
             state = xr.wait_frame(self._session, xr.FrameWaitInfo())
+            begin_ns = time.monotonic_ns()
             shown = int(state.predicted_display_time)
             period = int(state.predicted_display_period)
-            return FrameTiming(shown, self._monotonic_ns(shown, period), period, bool(state.should_render))
+            return FrameTiming(shown, self._monotonic_ns(shown, period), period, bool(state.should_render), begin_ns)
 
     def _monotonic_ns(self, runtime_time: int, period_ns: int) -> int:
         """An XrTime on the clock of time.monotonic_ns."""
         if CLOCK in self._enabled:
             from xr.platform import linux
 
+            if self._to_timespec is None:
+                self._to_timespec = openxr.instance_function(
+                    self._instance, "xrConvertTimeToTimespecTimeKHR", linux.PFN_xrConvertTimeToTimespecTimeKHR
+                )
             moment = linux.timespec()
-            convert = openxr.instance_function(
-                self._instance, "xrConvertTimeToTimespecTimeKHR", linux.PFN_xrConvertTimeToTimespecTimeKHR
-            )
-            openxr.check(convert(self._instance, runtime_time, byref(moment)))
+            openxr.check(self._to_timespec(self._instance, runtime_time, byref(moment)))
             return int(moment.tv_sec) * NS + int(moment.tv_nsec)
         # Without the extension clocks cannot be compared: the first frame is taken to be shown a period from now.
         if self._first_offset_ns is None:
@@ -293,11 +305,13 @@ class HeadsetSession:
         return runtime_time + self._first_offset_ns
 
     def begin_frame(self) -> None:
-        """Begin drawing the frame that was waited for."""
+        """Begin drawing the frame that was waited for, and begin to wait for the next."""
         xr = self._xr
         # Where an earlier frame was given up, this one goes on.
         with openxr.failures_as_sentences("beginning a frame"), contextlib.suppress(xr.exception.FrameDiscarded):
             xr.begin_frame(self._session, xr.FrameBeginInfo())
+        if self._ahead is not None:
+            self._ahead.begin()
 
     def acquire(self) -> list[Any]:
         """moderngl framebuffers of this frame's images, one an eye, each width × height."""
@@ -353,7 +367,6 @@ class HeadsetSession:
         if self._actions is None:
             return None
         with openxr.failures_as_sentences("reading the controllers"):
-            self._actions.sync()
             return self._actions.holding(self._space, timing.runtime_time)
 
     @property
@@ -427,6 +440,14 @@ class HeadsetSession:
 
     # --- ending
 
+    def _finish_waiting(self) -> None:
+        """Give up the frame that is being waited for: a session ends between frames."""
+        if self._ahead is None or not self._ahead.pending:
+            return
+        timing = self._ahead.take()
+        self._xr.begin_frame(self._session, self._xr.FrameBeginInfo())
+        self.end_frame(timing, None)
+
     def request_exit(self) -> None:
         """Say goodbye and follow the runtime to the end of the session, with empty frames while it wants them."""
         xr = self._xr
@@ -446,6 +467,9 @@ class HeadsetSession:
     def close(self) -> None:
         """Free everything of the session; the graphics context stays. A runtime that is gone is no error here."""
         xr = self._xr
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
         if self._face is not None:
             with contextlib.suppress(xr.exception.XrException):
                 self._face.close()

@@ -50,6 +50,7 @@ class PlayedRuntime:
         self._paths: list[str] = ["none"]
         self._textures = []
         self._display = 0
+        self.period_ns = PERIOD_NS
         self._handles = 0
 
     def __getattr__(self, name):
@@ -129,10 +130,11 @@ class PlayedRuntime:
         self.says(self._xr.SessionState.EXITING)
 
     def wait_frame(self, session, info):
-        self._display += PERIOD_NS
-        return SimpleNamespace(predicted_display_time=self._display, predicted_display_period=PERIOD_NS, should_render=1)
+        self._display += self.period_ns
+        return SimpleNamespace(predicted_display_time=self._display, predicted_display_period=self.period_ns, should_render=1)
 
     def end_frame(self, session, info):
+        self.calls.append("end_frame")
         self.ends.append(info.layer_count)
 
     def locate_views(self, session, info):

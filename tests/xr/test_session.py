@@ -18,7 +18,7 @@ FACES = sorted(FACE_FUNCTIONS)
 VOCABULARY = {"XR_FB_face_tracking2": "fb2", "XR_HTC_facial_tracking": "htc", "XR_ANDROID_face_tracking": "android"}
 JAW = {"XR_FB_face_tracking2": "JAW_DROP", "XR_HTC_facial_tracking": "LIP_JAW_OPEN", "XR_ANDROID_face_tracking": "JAW_DROP"}
 UNSUPPORTED = xr.Result.ERROR_FEATURE_UNSUPPORTED.value
-NOW = FrameTiming(5, 5, 1, True)
+NOW = FrameTiming(5, 5, 1, True, 5)
 
 
 def _turn(axis: tuple[float, float, float], angle: float) -> list[float]:
@@ -116,16 +116,24 @@ def test_eyes_alone_are_told_and_may_be_closed_or_lost(monkeypatch):
 
 def test_a_grab_is_the_pose_of_the_hand_that_holds(monkeypatch):
     with played_runtime(monkeypatch) as runtime, _opened(runtime) as session:
-        timing = _frame(session)
-        assert session.holding(timing) is None and "sync_actions" in runtime.calls
+        assert session.holding(_frame(session)) is None and "sync_actions" in runtime.calls
         runtime.held = {1: xr.Posef(xr.Quaternionf(*_turn((0, 1, 0), math.pi / 2)), xr.Vector3f(0.25, 1.5, -0.5))}
-        hand = session.holding(timing)
+        hand = session.holding(_frame(session))
         np.testing.assert_allclose(hand.translation, [0.25, 1.5, -0.5])
         np.testing.assert_allclose(hand.rotation @ [0, 0, -1], [-1, 0, 0], atol=1e-6)  # the hand points to the left
         runtime.held[0] = xr.Posef(xr.Quaternionf(0, 0, 0, 1), xr.Vector3f(0, 1, 0))
+        timing = _frame(session)
         np.testing.assert_allclose(session.holding(timing).translation, [0, 1, 0])  # the left hand was asked first
         runtime.held = {}
-        assert session.holding(timing) is None
+        assert session.holding(timing) is None  # a hand that holds is looked at every time
+
+
+def test_input_is_looked_at_now_and_then_while_nothing_is_held(monkeypatch):
+    with played_runtime(monkeypatch) as runtime, _opened(runtime) as session:
+        runtime.period_ns = 10_000_000
+        for _ in range(31):
+            session.holding(_frame(session))
+        assert runtime.calls.count("sync_actions") == 11  # at 0, 30, 60 … 300 ms
 
 
 def test_every_usual_controller_can_hold_and_an_unknown_one_is_no_error(monkeypatch):
@@ -186,3 +194,16 @@ def test_a_session_runs_from_ready_to_its_end(monkeypatch):
         session.request_exit()
         assert session.ended and not session.running
     assert runtime.calls[-2:] == ["destroy_session", "destroy_instance"]
+
+
+def test_a_frame_that_was_waited_for_ahead_is_given_up_before_the_session_stops(monkeypatch):
+    with played_runtime(monkeypatch) as runtime, _opened(runtime) as session:
+        _frame(session)
+        runtime.says(xr.SessionState.STOPPING)
+        session.poll()
+        frames = [call for call in runtime.calls if call in ("begin_frame", "end_frame", "end_session")]
+        assert frames == ["begin_frame", "end_frame"] * 2 + ["end_session"]
+        # The runtime may take the session up again.
+        runtime.says(xr.SessionState.READY)
+        _frame(session)
+        assert session.running and runtime.ends == [0, 0, 0]

@@ -72,7 +72,7 @@ class PlayedSession:
 
     def wait_frame(self):
         self._display_ns += PERIOD_NS * (self._steps.pop(0) if self._steps else 1)
-        return FrameTiming(self._display_ns, self._display_ns, PERIOD_NS, len(self.shown) > 0)
+        return FrameTiming(self._display_ns, self._display_ns, PERIOD_NS, len(self.shown) > 0, time.monotonic_ns())
 
     def begin_frame(self):
         self.calls = ["begin"]
