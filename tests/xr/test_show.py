@@ -40,7 +40,7 @@ class PlayedSession:
 
     width, height, eyes, hz = 48, 40, 2, 1.0
     runtime, system, uses_arrays, gives_depth, reads_face, hand = "played", "none", True, False, False, None
-    wearer_extensions = ()
+    wearer_extensions, behind_ns = (), 0
 
     def __init__(self, context, steps=(), gone_after=None, recenter_at=None, hot_from=None, position=(0.0, 0.0, 0.0)):
         self.graphics = Graphics("played", context, "none", lambda: None, lambda name: None)
@@ -72,7 +72,11 @@ class PlayedSession:
 
     def wait_frame(self):
         self._display_ns += PERIOD_NS * (self._steps.pop(0) if self._steps else 1)
-        return FrameTiming(self._display_ns, self._display_ns, PERIOD_NS, len(self.shown) > 0, time.monotonic_ns())
+        return FrameTiming(self._display_ns, self._display_ns, PERIOD_NS, len(self.shown) > 0, self._begin_ns())
+
+    def _begin_ns(self):
+        """When the runtime wanted this frame begun: in the future, so that no load of this machine makes it late."""
+        return self._display_ns - self.behind_ns
 
     def begin_frame(self):
         self.calls = ["begin"]
@@ -185,6 +189,13 @@ def test_two_late_frames_lead_to_the_last_rung(play, context):
     assert result["late"] == 2
     assert result["trace"][0]["cause"] == "late" and result["trace"][0]["target"] == "blendshape"
     assert result["rungs"]["blendshape"] == 7
+
+
+def test_frames_that_are_begun_after_the_runtime_wanted_them_are_late(play, context):
+    session = PlayedSession(context)
+    session.behind_ns = 3600 * 1_000_000_000  # an hour: the played display runs ahead of the clock
+    result, _ = play([session], frames=5)
+    assert result["late"] == result["rendered"] == 4
 
 
 class _Stalled:
