@@ -5,11 +5,11 @@
 #else
 in vec2 surface_uv;
 in vec3 surface_shade;
-#if FIELD != FIELD_NONE
-in vec4 surface_view;
-#endif
 #if FIELD == FIELD_LIVE
+in vec4 surface_view;
 in vec3 surface_canonical;
+#elif FIELD == FIELD_BAKED
+in vec3 surface_residual;
 #endif
 #endif
 #if DETAIL
@@ -25,7 +25,9 @@ in float surface_fin;
 
 uniform sampler2D base_color;
 #include "texture_deltas.glsl"
-#include "field.glsl"
+#if FIELD == FIELD_LIVE
+#include "field_live.glsl"
+#endif
 
 out vec4 premultiplied;
 
@@ -49,7 +51,7 @@ void main() {
 #if FIELD == FIELD_LIVE
     if (surface_view.w > 0.0) color += surface_view.w * field(surface_canonical, normalize(surface_view.xyz)).rgb;
 #elif FIELD == FIELD_BAKED
-    color += surface_view.w * field(vec3(surface_uv, 0.0), normalize(surface_view.xyz)).rgb;
+    color += surface_residual;
 #endif
     color = max(color, vec3(0.0));
 #if FIN

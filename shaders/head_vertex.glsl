@@ -3,21 +3,22 @@
 // its alpha falls from one on the drawn-in outline to zero half a pixel outside of the true one, which is a box filter's coverage.
 #include "eyes.glsl"
 #include "view_direction.glsl"
+#if FIELD == FIELD_BAKED
+#include "field_vertex.glsl"
+#endif
 
 #if FIN
-in vec3 position_a;
-in vec3 normal_a;
-in vec3 shade_a;
-in vec3 canonical_a;
-in vec2 uv_a;
-in float field_weight_a;
-in vec3 position_b;
-in vec3 normal_b;
-in vec3 shade_b;
-in vec3 canonical_b;
-in vec2 uv_b;
-in float field_weight_b;
-in vec3 opposite;  // the third corner of the face that is seen
+in ivec3 corners;  // vertices: both ends of the edge, and the one opposite of the face that is seen
+uniform samplerBuffer moving;  // of each vertex position, normal, shade
+uniform samplerBuffer resting;  // of each vertex canonical, uv, alpha, field_weight, gloss
+
+float read(samplerBuffer rows, int vertex, int column) {
+    return texelFetch(rows, 9 * vertex + column).r;
+}
+
+vec3 read_three(samplerBuffer rows, int vertex, int column) {
+    return vec3(read(rows, vertex, column), read(rows, vertex, column + 1), read(rows, vertex, column + 2));
+}
 #else
 in vec3 position;
 in vec3 normal;
@@ -35,11 +36,11 @@ uniform vec2 viewport;  // pixels
 
 out vec2 surface_uv;
 out vec3 surface_shade;
-#if FIELD != FIELD_NONE
-out vec4 surface_view;  // view direction in the local frame, field weight
-#endif
 #if FIELD == FIELD_LIVE
+out vec4 surface_view;  // view direction in the local frame, field weight
 out vec3 surface_canonical;
+#elif FIELD == FIELD_BAKED
+out vec3 surface_residual;
 #endif
 #if DETAIL
 out vec3 surface_normal;
@@ -64,22 +65,24 @@ vec4 drawn_in(vec3 point, vec3 across) {
 
 void main() {
 #if FIN
-    bool second = (gl_VertexID & 1) == 1;
     float outer = float(gl_VertexID >> 1);
-    vec3 position = second ? position_b : position_a;
-    vec3 normal = second ? normal_b : normal_a;
-    vec3 shade = second ? shade_b : shade_a;
-    vec3 canonical = second ? canonical_b : canonical_a;
-    vec2 uv = second ? uv_b : uv_a;
-    float field_weight = second ? field_weight_b : field_weight_a;
+    int vertex = (gl_VertexID & 1) == 1 ? corners.y : corners.x;
+    vec3 position = read_three(moving, vertex, 0);
+    vec3 normal = read_three(moving, vertex, 3);
+    vec3 shade = read_three(moving, vertex, 6);
+    vec3 canonical = read_three(resting, vertex, 0);
+    vec2 uv = vec2(read(resting, vertex, 3), read(resting, vertex, 4));
+    float field_weight = read(resting, vertex, 6);
+#else
+    int vertex = gl_VertexID;
 #endif
     surface_uv = uv;
     surface_shade = shade;
-#if FIELD != FIELD_NONE
-    surface_view = vec4(view_direction(position, normal, eye[EYE]), field_weight);
-#endif
 #if FIELD == FIELD_LIVE
+    surface_view = vec4(view_direction(position, normal, eye[EYE]), field_weight);
     surface_canonical = canonical;
+#elif FIELD == FIELD_BAKED
+    surface_residual = field_weight * vertex_residual(vertex, view_direction(position, normal, eye[EYE]));
 #endif
 #if DETAIL
     surface_normal = normal;
@@ -92,9 +95,9 @@ void main() {
     vec4 clip = view_projection[EYE] * vec4(position, 1.0);
 #endif
 #if FIN
-    vec4 a = drawn_in(position_a, normal_a);
-    vec4 b = drawn_in(position_b, normal_b);
-    vec4 c = view_projection[EYE] * vec4(opposite, 1.0);
+    vec4 a = drawn_in(read_three(moving, corners.x, 0), read_three(moving, corners.x, 3));
+    vec4 b = drawn_in(read_three(moving, corners.y, 0), read_three(moving, corners.y, 3));
+    vec4 c = view_projection[EYE] * vec4(read_three(moving, corners.z, 0), 1.0);
     vec2 along = (b.xy / b.w - a.xy / a.w) * viewport;
     vec2 away = normalize(vec2(along.y, -along.x) + vec2(1e-6, 0.0));
     away *= dot(away, (c.xy / c.w - a.xy / a.w) * viewport) > 0.0 ? -1.0 : 1.0;

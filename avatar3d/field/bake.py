@@ -36,7 +36,7 @@ def project(params: FieldParams, positions: np.ndarray, weights: np.ndarray, cou
     """q0 (N, 4) f32 (rgb and opacity change) and q1 (N, 3) f32 at positions (N, 3) metres, for ARKit weights (52,).
 
     The contract's q1 is one vector a texel for all three channels (a highlight has the light's colour): the least-squares
-    q1 of the channels' mean. q0.a is the mean opacity change over the directions.
+    q1 of the channels' mean. q0 leaves every channel its own mean over the directions; q0.a is that of the opacity change.
     """
     from avatar3d.field.kernels import encode_forward
 
@@ -65,8 +65,9 @@ def project(params: FieldParams, positions: np.ndarray, weights: np.ndarray, cou
                 value = np.maximum(value, 0) @ weight.T + bias
             values[index] = bound(value) * scale
         solved = (solve @ values.reshape(count, -1)).reshape(4, len(static), 4)
-        q0[part, :3], q0[part, 3] = solved[0, :, :3], values[..., 3].mean(0)
         q1[part] = solved[1:, :, :3].mean(2).T
+        q0[part] = values.mean(0)
+        q0[part, :3] -= (q1[part] @ directions.mean(0))[:, None]
     return q0, q1
 
 

@@ -174,17 +174,28 @@ def bound(y: np.ndarray) -> np.ndarray:
     return y / (1 + np.abs(y))
 
 
+def first_layer(params: FieldParams, positions: np.ndarray) -> np.ndarray:
+    """(N, H) f32: what the grid at positions (N, 3) metres adds to the MLP's first layer; all of it that a place decides."""
+    encoded = encode(params, positions)
+    return encoded @ params.weights[0][:, : encoded.shape[1]].T
+
+
+def from_first_layer(
+    params: FieldParams, hidden: np.ndarray, d: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """`evaluate` of places given by their `first_layer` (N, H)."""
+    motion = np.asarray(weights, np.float32) @ params.motion_projection
+    rest = np.concatenate([spherical_harmonics(d), np.broadcast_to(motion, (len(d), len(motion)))], axis=1)
+    value = hidden + rest.astype(np.float32) @ params.weights[0][:, -rest.shape[1] :].T + params.biases[0]
+    for weight, bias in zip(params.weights[1:], params.biases[1:], strict=True):
+        value = np.maximum(value, 0) @ weight.T + bias
+    bounded = bound(value).astype(np.float32)
+    return bounded[:, :3] * np.float32(params.color_bound), bounded[:, 3] * np.float32(params.alpha_bound)
+
+
 def evaluate(params: FieldParams, positions: np.ndarray, d: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Colour residual (N, 3) f32, linear light within ±color_bound, and opacity change (N,) f32 within ±alpha_bound.
 
     positions: (N, 3) metres in the neutral head. d: (N, 3) unit view direction in the local frame. weights: (52,) ARKit.
     """
-    motion = np.asarray(weights, np.float32) @ params.motion_projection
-    inputs = [encode(params, positions), spherical_harmonics(d), np.broadcast_to(motion, (len(d), len(motion)))]
-    value = np.concatenate(inputs, axis=1).astype(np.float32)
-    for layer, (weight, bias) in enumerate(zip(params.weights, params.biases, strict=True)):
-        value = value @ weight.T + bias
-        if layer + 1 < len(params.weights):
-            value = np.maximum(value, 0)
-    bounded = bound(value).astype(np.float32)
-    return bounded[:, :3] * np.float32(params.color_bound), bounded[:, 3] * np.float32(params.alpha_bound)
+    return from_first_layer(params, first_layer(params, positions), d, weights)

@@ -28,19 +28,24 @@ TABLE_WIDTH = 1024  # texels of a row of a table in a 2D texture; a power of two
 class BufferTexture:
     """(N, C) f32 or f16 numbers, C in 1, 2 or 4, for a samplerBuffer; the context must be current in every call.
 
-    A software driver reads it in two thirds of the time that the same array takes in a 2D texture.
+    values: the numbers, or a moderngl buffer of f32 with the `channels` of an entry, which stays the caller's. A software
+    driver reads it in two thirds of the time that the same array takes in a 2D texture.
     """
 
-    def __init__(self, context: Any, values: np.ndarray) -> None:
-        limit = context.info["GL_MAX_TEXTURE_BUFFER_SIZE"]
-        if len(values) > limit:
-            raise InputError(f"the field has {len(values)} table entries, this driver reads up to {limit}; use the baked form")
+    def __init__(self, context: Any, values: Any, channels: int = 1) -> None:
+        size = 4
+        self._buffer = None
+        if isinstance(values, np.ndarray):
+            channels, size = values.shape[1], values.itemsize
+            values = self._buffer = context.buffer(np.ascontiguousarray(values).tobytes())
+        entries, limit = values.size // (channels * size), context.info["GL_MAX_TEXTURE_BUFFER_SIZE"]
+        if entries > limit:
+            raise InputError(f"the field has {entries} table entries, this driver reads up to {limit}; use the baked form")
         self._context = context
         self._name = ctypes.c_uint()
-        self._buffer = context.buffer(np.ascontiguousarray(values).tobytes())
         self._call("glGenTextures", 1, ctypes.byref(self._name))
         self.use(0)
-        self._call("glTexBuffer", GL_TEXTURE_BUFFER, FORMATS[values.shape[1], values.itemsize], self._buffer.glo)
+        self._call("glTexBuffer", GL_TEXTURE_BUFFER, FORMATS[channels, size], values.glo)
 
     def _call(self, function: str, *arguments: Any) -> None:
         call(self._context, function, *arguments)
@@ -56,9 +61,10 @@ class BufferTexture:
         self._call("glUniform1i", program[sampler].location, unit)
 
     def release(self) -> None:
-        """Free the texture and its buffer."""
+        """Free the texture and what it made for it."""
         self._call("glDeleteTextures", 1, ctypes.byref(self._name))
-        self._buffer.release()
+        if self._buffer is not None:
+            self._buffer.release()
 
 
 class GridTexture:

@@ -8,50 +8,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from avatar3d.avatar import Avatar, HairShells
-from avatar3d.color import srgb_to_linear
+from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.errors import InputError
-from avatar3d.render.arrays import UniformBlock, field_table
+from avatar3d.render.arrays import BufferTexture, UniformBlock, field_table
 from avatar3d.render.bounds import face_bounds
 from avatar3d.render.build import Build
 from avatar3d.render.facing import EDGE_ON_M3, face_planes, heights
-from avatar3d.render.frame import FORMS, Form, Precision, RenderOptions
+from avatar3d.render.fold import VertexField, available_form, folded_hair, hair_field, skin_detail, skin_field
+from avatar3d.render.frame import Form, Precision, RenderOptions
 from avatar3d.render.hair_levels import LevelFaces, merge_levels, visible_faces
 from avatar3d.render.outline import MAX_FINS, Outline
 from avatar3d.render.part import may_show
-from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, layout_of, shade_of
-from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, vec4_literal
+from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, layout_of
+from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, hidden_texels, vertex_network
 from avatar3d.render.stereo import EYES, Stereo
 
-# Texture units, one for each sampler of shaders/.
+# Texture units, one for each sampler of shaders/; the hair has its own of some.
 UNITS = {
-    "base_color": 0, "delta_0": 1, "delta_1": 2, "delta_2": 3, "delta_3": 4, "field_q0": 5, "field_q1": 6, "hair_color": 7,
-    "hair_opacity": 8, "hair_q0": 9, "hair_q1": 10, "field_table": 11, "hair_folded": 12,
-    "gathered_look": 13, "gathered_light": 14, "gathered_place": 15, "gathered_shaded": 9, "gathered_depth": 10,
-    "FieldNetwork": 0,  # a block, counted apart
+    "base_color": 0, "delta_0": 1, "delta_1": 2, "delta_2": 3, "delta_3": 4, "field_table": 5, "hair_color": 6,
+    "hair_opacity": 7, "hair_folded": 8, "hair_cut": 9, "field_hidden": 10, "hair_hidden": 11, "moving": 12, "FieldNetwork": 13,
+    "resting": 14,
+    # Of the live form, which has none of the others that lie there.
+    "gathered_look": 8, "gathered_light": 9, "gathered_place": 10, "gathered_shaded": 11, "gathered_depth": 15,
 }  # fmt: skip
-ARRAYS = {"field_table", "FieldNetwork"}  # of avatar3d.render.arrays, which set programs up themselves
+# Of avatar3d.render.arrays, which set programs up themselves.
+ARRAYS = {"field_table", "FieldNetwork", "field_hidden", "moving", "resting"}
 DELTA_UNITS = tuple(UNITS[f"delta_{slot}"] for slot in range(MAX_DELTAS))
+VERTEX_FLOATS = 9  # of what moves, and of what rests, at each vertex of the head
+FIN_BYTES = 3 * 4  # a fin's three vertices
 # Head faces in drawing order; "reached" are those on which a texture delta shows.
-# One instance a fin: both ends of the edge and the corner opposite, as outline.fins gathers them.
-_END = "3f 3f 3f 3f 2f 4x 1f 8x"
-_END_NAMES = ("position", "normal", "shade", "canonical", "uv", "field_weight")
-FIN_LAYOUT = (f"{_END} {_END} 3f/i", (*(f"{name}_a" for name in _END_NAMES), *(f"{name}_b" for name in _END_NAMES), "opposite"))
-FIN_FLOATS = 2 * 18 + 3
 GROUPS = ("skin", "skin reached", "parts", "parts reached", "lashes", "faded", "faded skin")
 MIN_LOG_RATIO = 1e-3  # a texture delta that stays under a tenth of a percent over a face is not sampled there
-MEAN_FACING = 2 / 3  # mean cosine between a surface and the eyes that see it, in proportion to the area they see
-MIN_SHADE = 0.05  # residuals are not raised by more than a twentieth of full light would ask for
-BYTE_ZERO, BYTE_STEPS = 128, 127  # an 8-bit code c stands for (c − 128) / 127 of the texture's largest value
 # Colours are decoded ahead: a software driver decodes sRGB for each of the four texels of a sample. Eight bits hold the square
 # root, which a shader undoes with one multiplication.
 LINEAR_OF_BYTE = srgb_to_linear(np.arange(256, dtype=np.uint8)).astype(np.float16)
 ROOT_OF_BYTE = np.rint(np.sqrt(srgb_to_linear(np.arange(256, dtype=np.uint8))) * 255).astype(np.uint8)
+DTYPES = {"half": "f2", "byte": "f1", "srgb": "f1"}
 COLOR_OF_SAMPLE = {"half": "(value)", "byte": "((value) * (value))", "srgb": "(value)"}
 GL_SRGB8_ALPHA8 = 0x8C43  # moderngl has no name for it
 
@@ -202,6 +201,8 @@ class GpuAvatar:
     _textures: dict[tuple[str, object, str | None], Any] = field(default_factory=dict)
     _programs: dict[tuple[str, str], Any] = field(default_factory=dict)
     _merged: dict[int | None, Avatar] = field(default_factory=dict)
+    _detail: np.ndarray | None = None
+    _hair_faces: dict[tuple[int | None, bool], LevelFaces] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         avatar = self.avatar
@@ -214,13 +215,12 @@ class GpuAvatar:
         self._faces = np.ascontiguousarray(avatar.faces[self._order], np.int32)
         self._corners = np.ascontiguousarray(self._faces.T)
         self._skin_faces = layout.order[: layout.skin_count]
-        self.dynamic = np.zeros((count, 9), np.float32)  # position, normal, shade
-        self.dynamic_buffer = self._kept(self.context.buffer(reserve=count * 36, dynamic=True))
+        self.dynamic = np.zeros((count, VERTEX_FLOATS), np.float32)  # position, normal, shade
+        self.dynamic_buffer = self._kept(self.context.buffer(reserve=self.dynamic.nbytes, dynamic=True))
         self.static_buffer = self._kept(self.context.buffer(static.tobytes()))
         self.index_buffer = self._kept(self.context.buffer(self._faces.tobytes(), dynamic=True))
-        self.static = static
         self.outline = Outline.of(layout.faces[: layout.skin_count], avatar.weld)
-        self.fin_buffer = self._kept(self.context.buffer(reserve=EYES * MAX_FINS * FIN_FLOATS * 4, dynamic=True))
+        self.fin_buffer = self._kept(self.context.buffer(reserve=EYES * MAX_FINS * FIN_BYTES, dynamic=True))
         self.deltas = [self._texture(_four(delta.log_ratio), "f2") for delta in avatar.texture_deltas]
         hair = avatar.hair
         if hair is not None:
@@ -288,11 +288,10 @@ class GpuAvatar:
         texture = self.context.texture_array(size, channels, _bytes(images, dtype), alignment=1, dtype=dtype)
         return self._kept(_bilinear(texture, self.context))
 
-    def _color(self, rgb: np.ndarray, colors: str) -> Any:
-        """A texture of (H, W, 3) u8 sRGB whose samples COLOR_OF_SAMPLE turns into linear light."""
-        if colors == "srgb":
-            return self._texture(_texels(rgb, colors), "f1", internal_format=GL_SRGB8_ALPHA8)
-        return self._texture(_texels(rgb, colors), "f1" if colors == "byte" else "f2")
+    def _color(self, rgb: np.ndarray, colors: str, detail: np.ndarray | None = None) -> Any:
+        """A texture of (H, W, 3) u8 sRGB, with a linear detail added, whose samples COLOR_OF_SAMPLE turns into linear light."""
+        rest = {"internal_format": GL_SRGB8_ALPHA8} if colors == "srgb" else {}
+        return self._texture(_texels(rgb, colors, detail), DTYPES[colors], **rest)
 
     def _once(self, name: str, key: object, precision: str | None, make: Callable[[], Any]) -> Any:
         entry = (name, key, precision)
@@ -309,51 +308,69 @@ class GpuAvatar:
                 f"a {width}×{height} texture region at ({left}, {top}) leaves the {full_width}×{full_height} base colour"
             )
         sent = 0
-        for (name, _, colors), texture in self._textures.items():
+        for (name, baked, colors), texture in self._textures.items():
             if name == "base_color" and colors is not None:
-                texels = _texels(rgb, colors)
+                detail = self._detail if baked else None
+                texels = _texels(rgb, colors, None if detail is None else detail[top : top + height, left : left + width])
                 texture.write(texels.tobytes(), viewport=(left, top, width, height))
                 sent += texels.nbytes
         return sent
 
-    def _variant_textures(self, avatar: Avatar, variant: Variant) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
-        """{sampler: texture}, and how the skin's and the hair's programs decode the field's (see field_baked.glsl)."""
-        form, levels, precision, build = variant.form, variant.hair_levels, variant.precision, variant.build
-        colors = variant.colors
-        textures = {"base_color": self._once("base_color", None, colors, lambda: self._color(avatar.base_color, colors))}
-        skin: dict[str, str] = {}
-        hair: dict[str, str] = {}
-        shells, baked = avatar.hair, avatar.baked
-        if shells is not None:
-            textures["hair_color"] = self._once("hair_color", None, colors, lambda: self._color(shells.color, colors))
-            # Half floats are filtered in full precision everywhere; 8-bit textures are not, which would move the cut edge.
-            opacity = shells.opacity[..., None] / np.float32(255)
-            textures["hair_opacity"] = self._once("hair_opacity", levels, None, lambda: self._array(opacity, "f2"))
-        if form == "baked" and baked is not None:
-            q0 = np.concatenate([baked.skin_q0, np.zeros((*baked.skin_q0.shape[:2], 1), np.float32)], axis=2)
-            textures["field_q0"], skin["FIELD_Q0"] = self._field("field_q0", None, precision, q0[None])
-            textures["field_q1"], skin["FIELD_Q1"] = self._field("field_q1", None, precision, _four(baked.skin_q1)[None])
-            if shells is not None and baked.hair_q0 is not None and baked.hair_q1 is not None:
-                textures["hair_q0"], hair["FIELD_Q0"] = self._field("hair_q0", levels, precision, baked.hair_q0)
-                textures["hair_q1"], hair["FIELD_Q1"] = self._field("hair_q1", levels, precision, _four(baked.hair_q1))
+    def _variant_textures(self, avatar: Avatar, variant: Variant) -> dict[str, Any]:
+        """{sampler: texture}."""
+        form, levels, precision, build, colors = variant.form, variant.hair_levels, variant.precision, variant.build, variant.colors
+        baked = form == "baked"
+        textures = {"base_color": self._once("base_color", baked, colors, lambda: self._skin_color(colors, baked))}
+        if baked:
+            textures["field_hidden"] = self._once("field_hidden", None, None, lambda: self._hidden([skin_field(avatar)]))
+        if variant.antialias:
+            for name, buffer in (("moving", self.dynamic_buffer), ("resting", self.static_buffer)):
+                textures[name] = self._once(name, None, None, lambda: self._kept(BufferTexture(self.context, buffer, 1)))  # noqa: B023
         if form == "live" and avatar.neural_field is not None:
             params, table, numbers = avatar.neural_field, build.table, build.numbers
             textures["field_table"] = self._once(
                 "field_table", table, numbers, lambda: self._kept(field_table(self.context, params, table, numbers))
             )
-        return textures, skin, hair
+        shells = avatar.hair
+        if shells is None:
+            return textures
+        if form == "live":
+            textures["hair_color"] = self._once("hair_color", None, colors, lambda: self._color(shells.color, colors))
+            # Half floats are filtered in full precision everywhere; 8-bit textures are not, which would move the cut edge.
+            opacity = shells.opacity[..., None] / np.float32(255)
+            textures["hair_opacity"] = self._once("hair_opacity", levels, None, lambda: self._array(opacity, "f2"))
+            return textures
+        key, folded = (levels, baked), cache(lambda: folded_hair(avatar, self.layout, baked))
+        if key not in self._hair_faces:
+            self._hair_faces[key] = visible_faces(shells, folded()[..., 3])
+        textures["hair_folded"] = self._once("hair_folded", key, precision, lambda: self._folded(folded(), precision))
+        textures["hair_cut"] = textures["hair_folded"]
+        if precision == "byte":
+            textures["hair_cut"] = self._once("hair_cut", baked, None, lambda: self._folded(folded()[:1], precision, "f2"))
+        if baked and avatar.baked is not None and avatar.baked.hair_q0 is not None:
+            fields = range(len(shells.levels))
+            textures["hair_hidden"] = self._once(
+                "hair_hidden", levels, None, lambda: self._hidden([hair_field(avatar, level) for level in fields])
+            )
+        return textures
 
-    def _field(self, name: str, key: object, precision: Precision, values: np.ndarray) -> tuple[Any, str]:
-        """A texture array of (K, h, w, 4) values and the GLSL that turns its sample `value` into them."""
-        if precision == "half":
-            return self._once(name, key, precision, lambda: self._array(values, "f2")), "(value)"
-        scale = np.maximum(np.abs(values).max((0, 1, 2)), 1e-6)
+    def _skin_color(self, colors: str, baked: bool) -> Any:
+        if baked and self._detail is None:
+            self._detail = skin_detail(self.avatar, self.layout)
+        return self._color(self.avatar.base_color, colors, self._detail if baked else None)
 
-        def make() -> Any:
-            return self._array(np.rint(values / scale * BYTE_STEPS + BYTE_ZERO).astype(np.uint8), "f1")
+    def _folded(self, texels: np.ndarray, precision: Precision, dtype: str | None = None) -> Any:
+        """The texture array of (K, H, W, 4) linear colours and opacities; dtype: other than the precision's own."""
+        if precision == "byte":
+            texels = np.concatenate([np.sqrt(texels[..., :3].clip(0, 1)), texels[..., 3:]], axis=3)
+        if (dtype or DTYPES[precision]) == "f1":
+            texels = np.rint(texels * 255).astype(np.uint8)
+        return self._array(texels, dtype or DTYPES[precision])
 
-        factor, shift = scale * (255 / BYTE_STEPS), scale * (-BYTE_ZERO / BYTE_STEPS)
-        return self._once(name, key, precision, make), f"((value) * {vec4_literal(factor)} + {vec4_literal(shift)})"
+    def _hidden(self, fields: Sequence[VertexField]) -> Any:
+        """The buffer texture of the first layers of some surfaces, one after another."""
+        texels = hidden_texels(np.concatenate([field.hidden for field in fields]))
+        return self._kept(BufferTexture(self.context, texels.astype(np.float32)))
 
     # --- programs
 
@@ -372,8 +389,11 @@ class GpuAvatar:
             "STEREO": f"STEREO_{variant.stereo.upper()}",
         }
         instances = 1 if variant.stereo == "passes" else EYES
-        generated = {"field_network": ""}
-        textures, skin_field, hair_field = self._variant_textures(avatar, variant)
+        generated = {"field_network": "", "field_vertex_network": ""}
+        textures = self._variant_textures(avatar, variant)
+        if form == "baked" and avatar.neural_field is not None:
+            defines |= field_defines(avatar.neural_field, build)
+            generated["field_vertex_network"] = vertex_network(avatar.neural_field)
         if form == "live" and avatar.neural_field is not None:
             defines |= field_defines(avatar.neural_field, build)
             generated["field_network"], numbers = field_network(avatar.neural_field, build.network)
@@ -388,9 +408,9 @@ class GpuAvatar:
             own |= {"DEPTH_ONLY": depth_only, "GLOSS": int(not faded or self._faded_has_gloss)}
             if not field:
                 own["FIELD"] = FIELD_FORMS["mesh"]
-            program = self._program("head", {**defines, **_macros(skin_field), **own}, generated, textures, fragment)
+            program = self._program("head", {**defines, **own}, generated, textures, fragment)
             if fin:
-                return self._pass(program, [(self.fin_buffer, *FIN_LAYOUT)], None, 1)
+                return self._pass(program, [(self.fin_buffer, "3i/i", ("corners",))], None, 1)
             return self._pass(
                 program,
                 [
@@ -416,9 +436,9 @@ class GpuAvatar:
             deferred = Deferred(gather, [whole("head", deltas) for deltas in counts], whole("compose"))
         hair = None
         if avatar.hair is not None:
-            if form == "baked" and "hair_q0" not in textures:
+            if form == "baked" and "hair_hidden" not in textures:
                 defines["FIELD"] = FIELD_FORMS["mesh"]
-            hair = self._hair_passes(avatar, variant, {**defines, **_macros(hair_field)}, generated, textures)
+            hair = self._hair_passes(avatar, variant, defines, generated, textures)
         passes = Passes(
             skin,
             detail,
@@ -448,7 +468,10 @@ class GpuAvatar:
     ) -> HairPasses:
         shells = avatar.hair
         assert shells is not None
-        faces = _hair_faces(avatar, variant.form)
+        if variant.form == "live":
+            faces = _live_faces(avatar)
+        else:
+            faces = self._hair_faces[variant.hair_levels, variant.form == "baked"]
         groups = [faces.solid, faces.cut, *faces.outer]
         ends = np.cumsum([len(group) for group in groups])
         levels = [0, 0, *range(1, len(shells.levels))]
@@ -459,16 +482,10 @@ class GpuAvatar:
         size = 4 * 3 * (int(ends[-1]) + int(ends[1]))
         indices = self._kept(self.context.buffer(reserve=max(size, 12), dynamic=True))
 
-        folds = variant.precision == "byte" and variant.form != "live"
-        folded_defines = defines
-        if folds:
-            key = (variant.form, variant.hair_levels)
-            textures["hair_folded"] = self._once("hair_folded", key, None, lambda: self._fold(avatar, defines, textures))
-            folded_defines = {**defines, "FIELD": FIELD_FORMS["mesh"]}
+        defines = {**defines, "VERTICES": len(shells.base), "FIN": 0}
 
         def one(base_level: int, cut: int) -> Pass:
-            folded = folds and not cut  # a fold's alpha is filtered too coarsely for a cut
-            own = {**(folded_defines if folded else defines), "BASE_LEVEL": base_level, "CUT": cut, "FOLDED": int(folded), "FIN": 0}
+            own = {**defines, "BASE_LEVEL": base_level, "CUT": cut}
             program = self._program("hair", own, generated, textures)
             return self._pass(
                 program,
@@ -484,39 +501,6 @@ class GpuAvatar:
             shells, one(1, 0), one(1, 1), one(0, 0), indices, np.concatenate(groups), ends, np.concatenate(planes, axis=1), levels
         )
 
-    def _fold(self, avatar: Avatar, defines: dict[str, object], textures: dict[str, Any]) -> Any:
-        """The texture array of hair_fold_fragment.glsl: all that a level shows, in one 8-bit texture a level."""
-        hair, context = avatar.hair, self.context
-        assert hair is not None and self.layout.hair_normals is not None
-        height, width = hair.color.shape[:2]
-        program = self._program(
-            "hair_fold", {**defines, "MIN_SHADE": MIN_SHADE, "MEAN_FACING": MEAN_FACING}, {"field_network": ""}, textures
-        )
-        for name, texture in textures.items():
-            texture.use(UNITS[name])
-        shade = shade_of(self.layout.hair_normals, avatar.light, avatar.shading_power)
-        # A rectangle under the faces fills the texels beside them with what even light gives, for the filter at their edges.
-        corners = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.float32)
-        evenly = np.repeat(shade.mean(0, keepdims=True), 4, axis=0)
-        vertices = np.concatenate([np.concatenate([corners, hair.uv]), np.concatenate([evenly, shade])], axis=1)
-        faces = np.concatenate([[[0, 1, 2], [2, 1, 3]], hair.faces + 4]).astype(np.int32)
-        buffers = [context.buffer(vertices.astype(np.float32).tobytes()), context.buffer(faces.tobytes())]
-        content = ("2f 3f", "uv", "shade") if "shade" in program else ("2f 12x", "uv")
-        vertex_array = context.vertex_array(program, [(buffers[0], *content)], buffers[1], index_element_size=4)
-        target = context.texture((width, height), 4)
-        framebuffer = context.framebuffer([target])
-        layers = np.empty((len(hair.levels), height, width, 4), np.uint8)
-        context.enable_only(context.NOTHING)
-        framebuffer.use()
-        for level in range(len(hair.levels)):
-            program["level_layer"].value = level
-            program["level_occlusion"].value = float(hair.occlusion[level])
-            vertex_array.render()
-            layers[level] = np.frombuffer(framebuffer.read(components=4), np.uint8).reshape(height, width, 4)
-        for resource in (framebuffer, target, vertex_array, *buffers):
-            resource.release()
-        return self._array(layers, "f1")
-
     def _program(
         self, kind: str, defines: dict[str, object], generated: dict[str, str], textures: dict[str, Any], fragment: str = ""
     ) -> Any:
@@ -525,14 +509,16 @@ class GpuAvatar:
         sources = (assemble(names[0], defines, generated), assemble(names[1], defines, generated))
         if sources not in self._programs:
             program = self._kept(self.context.program(vertex_shader=sources[0], fragment_shader=sources[1]))
-            for name, unit in UNITS.items():
-                if name in program and name not in ARRAYS:
-                    program[name].value = (
-                        UNITS[name.replace("field_", "hair_")] if kind != "head" and "field_q" in name else unit
-                    )
-            for name in ARRAYS & textures.keys():
+            own = {"field_hidden": "hair_hidden"} if kind == "hair" else {}
+            if defines.get("CUT"):
+                own["hair_folded"] = "hair_cut"
+            for name in UNITS:
                 if name in program:
-                    textures[name].assign(program, name, UNITS[name])
+                    source = own.get(name, name)
+                    if name in ARRAYS:
+                        textures[source].assign(program, name, UNITS[source])
+                    else:
+                        program[name].value = UNITS[source]
             self._programs[sources] = program
         return self._programs[sources]
 
@@ -562,36 +548,25 @@ def _ranges(chosen: np.ndarray, ends: np.ndarray, skipped: int = 0) -> list[tupl
     return [(int(first), int(last - first)) for first, last in pairwise(bounds)]
 
 
-def _hair_faces(avatar: Avatar, form: Form) -> LevelFaces:
-    """The hair faces that a form can show. The live field may uncover any of the blended levels' faces."""
-    hair, baked = avatar.hair, avatar.baked
-    assert hair is not None
-    if form == "live":
-        bound = 0.0 if avatar.neural_field is None else avatar.neural_field.alpha_bound
-        faces = np.ascontiguousarray(hair.faces, np.int32)
-        low, high = face_bounds(hair.opacity[0] / np.float32(255), hair.uv, faces)
-        solid = low - bound >= HAIR_CUT
-        cut = ~solid & (high + bound >= HAIR_CUT)
-        return LevelFaces(faces[solid], faces[cut], [faces] * (len(hair.levels) - 1))
-    return visible_faces(hair, baked.hair_q0[..., 3] if form == "baked" and baked and baked.hair_q0 is not None else None)
+def _live_faces(avatar: Avatar) -> LevelFaces:
+    """The hair faces that the live form can show: the field may uncover any of the blended levels' faces."""
+    hair, field = avatar.hair, avatar.neural_field
+    assert hair is not None and field is not None
+    faces = np.ascontiguousarray(hair.faces, np.int32)
+    low, high = face_bounds(hair.opacity[0] / np.float32(255), hair.uv, faces)
+    solid = low - field.alpha_bound >= HAIR_CUT
+    cut = ~solid & (high + field.alpha_bound >= HAIR_CUT)
+    return LevelFaces(faces[solid], faces[cut], [faces] * (len(hair.levels) - 1))
 
 
-def available_form(avatar: Avatar, form: Form) -> Form:
-    """The asked form where the avatar has it, else "mesh"."""
-    if form not in FORMS:
-        raise InputError(f"unknown form {form!r}; expected one of {', '.join(FORMS)}")
-    missing = (form == "live" and avatar.neural_field is None) or (form == "baked" and avatar.baked is None)
-    return "mesh" if missing else form
-
-
-def _macros(decoding: dict[str, str]) -> dict[str, object]:
-    """Defines of one argument, `value`."""
-    return {f"{name}(value)": text for name, text in decoding.items()}
-
-
-def _texels(rgb: np.ndarray, colors: str) -> np.ndarray:
-    """(H, W, 4) texels of (H, W, 3) u8 sRGB; drivers hold three channels as four."""
-    return _four(rgb if colors == "srgb" else (ROOT_OF_BYTE if colors == "byte" else LINEAR_OF_BYTE)[rgb])
+def _texels(rgb: np.ndarray, colors: str, detail: np.ndarray | None = None) -> np.ndarray:
+    """(H, W, 4) texels of (H, W, 3) u8 sRGB with a linear detail added; drivers hold three channels as four."""
+    if detail is None:
+        return _four(rgb if colors == "srgb" else (ROOT_OF_BYTE if colors == "byte" else LINEAR_OF_BYTE)[rgb])
+    linear = LINEAR_OF_BYTE.astype(np.float32)[rgb] + detail
+    if colors == "half":
+        return _four(linear.astype(np.float16))
+    return _four(to_u8(np.sqrt(linear.clip(0, 1)) if colors == "byte" else linear_to_srgb(linear)))
 
 
 def _four(values: np.ndarray) -> np.ndarray:

@@ -77,17 +77,11 @@ class LevelFaces:
     outer: list[np.ndarray]
 
 
-def visible_faces(hair: HairShells, opacity_change: np.ndarray | None = None) -> LevelFaces:
-    """The faces that are not transparent everywhere; opacity_change: what the baked field adds, (K, h, w), or None."""
+def visible_faces(hair: HairShells, alpha: np.ndarray | None = None) -> LevelFaces:
+    """The faces that are not transparent everywhere; alpha: (K, h, w) where more than the levels' own opacity counts."""
     faces = np.ascontiguousarray(hair.faces, np.int32)
-    bounds = []
-    for level, opacity in enumerate(hair.opacity):
-        low, high = face_bounds(opacity / np.float32(255), hair.uv, faces)
-        if opacity_change is not None:
-            change_low, change_high = face_bounds(opacity_change[level], hair.uv, faces)
-            low, high = low + change_low, high + change_high
-        bounds.append((low, high))
-    (base_low, base_high), *outer = bounds
+    shown = hair.opacity / np.float32(255) if alpha is None else alpha
+    (base_low, base_high), *outer = (face_bounds(level, hair.uv, faces) for level in shown)
     # What rounds to the cut is left to the shader that cuts.
     solid = base_low >= HAIR_CUT + MIN_OPACITY
     cut = ~solid & (base_high >= HAIR_CUT - MIN_OPACITY)

@@ -35,14 +35,11 @@ class Outline:
         corners = np.concatenate([turns[pairs], np.repeat(turns[alone][:, None], 2, axis=1)])
         return cls(sides, corners)
 
-    def fins(self, dynamic: np.ndarray, static: np.ndarray, facing: np.ndarray) -> np.ndarray:
-        """(N, 39) f32 of the edges that an eye sees as outline: both ends' rows of `dynamic` and `static`, the place opposite.
+    def fins(self, facing: np.ndarray) -> np.ndarray:
+        """(N, 3) i32 vertices of the edges that an eye sees as outline: both ends, and the one opposite in the seen face.
 
-        dynamic: (V, 9), the place first. static: (V, 9). facing: (F,) bool, the faces that the eye sees from the front.
+        facing: (F,) bool, the faces that the eye sees from the front.
         """
         seen = np.append(facing, False)[self.sides]
         edges = np.flatnonzero(seen[:, 0] != seen[:, 1])[:MAX_FINS]
-        ends = self.corners[edges, np.where(seen[edges, 0], 0, 1)]
-        first, second, opposite = ends.T
-        parts = [dynamic[first], static[first], dynamic[second], static[second], dynamic[opposite, :3]]
-        return np.ascontiguousarray(np.concatenate(parts, axis=1), np.float32)
+        return np.ascontiguousarray(self.corners[edges, np.where(seen[edges, 0], 0, 1)], np.int32)

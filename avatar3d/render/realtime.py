@@ -19,6 +19,7 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.extras import pip_install
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.build import Build
+from avatar3d.render.fold import available_form
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
 from avatar3d.render.gathering import Gathering
 from avatar3d.render.gpu_avatar import (
@@ -30,7 +31,6 @@ from avatar3d.render.gpu_avatar import (
     Pass,
     Passes,
     Variant,
-    available_form,
     matrix_bytes,
     vector_bytes,
 )
@@ -446,7 +446,7 @@ class RealtimeRenderer:
     def _draw_fins(self, loaded: GpuAvatar, scene: Scene, facing: list[np.ndarray], framebuffer: Any, passes: Passes) -> None:
         """Strips along the outline of the head as each eye sees it, blended over what lies behind."""
         context = self.context
-        outlines = [loaded.outline.fins(loaded.dynamic, loaded.static, seen) for seen in facing]
+        outlines = [loaded.outline.fins(seen) for seen in facing]
         fins = np.concatenate(outlines) if len(outlines) > 1 else outlines[0]
         if not len(fins):
             return

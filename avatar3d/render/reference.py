@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import numba
 import numpy as np
 import torch
 
-from avatar3d.avatar import Avatar, BakedField
+from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.color import srgb_to_linear
 from avatar3d.field.network import NeuralField
 from avatar3d.geometry import unit
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Frame, RenderOptions, box_filter
+from avatar3d.render.fold import VertexField, available_form, folded_hair, hair_field, skin_detail, skin_field
+from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
 from avatar3d.render.hair_levels import merge_levels
 from avatar3d.render.raster import Raster, draw_ranks, front_most, nearest, rasterise
 from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MIN_ALPHA, Scene, build_scene, view_directions
@@ -34,7 +36,7 @@ class Fragments:
     face: (N,) index into avatar.faces or hair.faces. barycentric: (N, 3) f32. depth: (N,) f32 metres. front: (N,) bool.
     uv: (N, 2). canonical: (N, 3) metres, neutral head frame. position, normal: (N, 3) world, the normal of unit length.
     d: (N, 3) unit view direction in the local frame. toward_eye: (N, 3) unit, world. shade: (N, 3). alpha, field_weight: (N,).
-    gloss: (N, 2) strength and exponent. All f32.
+    gloss: (N, 2) strength and exponent. All f32. eye: (3,) where they are seen from, world.
     """
 
     surface: int
@@ -54,6 +56,7 @@ class Fragments:
     alpha: np.ndarray
     field_weight: np.ndarray
     gloss: np.ndarray
+    eye: np.ndarray
 
 
 def _interpolated(raster: Raster, faces: np.ndarray, columns: list[np.ndarray]) -> list[np.ndarray]:
@@ -77,7 +80,7 @@ def _head_fragments(scene: Scene, camera: Camera, raster: Raster, directions: np
     return Fragments(
         SURFACE_HEAD, -1, raster.pixel, layout.order[raster.face], raster.barycentric, raster.depth, raster.front,
         uv, canonical, position, unit(normal), unit(d), unit(camera.center.astype(np.float32) - position), shade,
-        alpha[:, 0], field_weight[:, 0], gloss,
+        alpha[:, 0], field_weight[:, 0], gloss, camera.center,
     )  # fmt: skip
 
 
@@ -94,7 +97,7 @@ def _hair_fragments(scene: Scene, camera: Camera, level: int, raster: Raster, ve
     return Fragments(
         SURFACE_HAIR, level, raster.pixel, raster.face, raster.barycentric, raster.depth, raster.front,
         uv, canonical, position, unit(normal), unit(d), unit(camera.center.astype(np.float32) - position), shade,
-        ones, ones, np.zeros((len(ones), 2), np.float32),
+        ones, ones, np.zeros((len(ones), 2), np.float32), camera.center,
     )  # fmt: skip
 
 
@@ -131,7 +134,8 @@ class Textures:
     """The textures as torch tensors, free to require gradients.
 
     base_color: (H, W, 3) linear. deltas: [(log ratio (h, w, 3), activation)]. light_direction: (3,).
-    hair_color: (H, W, 3) linear; hair_opacity: (K, h, w) in [0, 1]; hair_occlusion: (K,); None without hair.
+    hair_color: (H, W, 3) linear; hair_opacity: (K, h, w) in [0, 1]; hair_occlusion: (K,); or instead of the three
+    hair_folded: (K, H, W, 4), see avatar3d.render.fold; None without hair.
     """
 
     base_color: torch.Tensor
@@ -140,6 +144,7 @@ class Textures:
     hair_color: torch.Tensor | None = None
     hair_opacity: torch.Tensor | None = None
     hair_occlusion: torch.Tensor | None = None
+    hair_folded: torch.Tensor | None = None
 
 
 def _tensor(array: np.ndarray) -> torch.Tensor:
@@ -158,6 +163,17 @@ def textures_of(scene: Scene) -> Textures:
         textures.hair_color = _tensor(srgb_to_linear(hair.color))
         textures.hair_opacity = _tensor(hair.opacity / np.float32(255))
         textures.hair_occlusion = _tensor(hair.occlusion)
+    return textures
+
+
+def folded_textures(scene: Scene, baked: bool) -> Textures:
+    """The textures of a scene's avatar as the forms "mesh" and "baked" draw them."""
+    avatar, layout = scene.avatar, scene.layout
+    textures = textures_of(scene)
+    if baked:
+        textures.base_color = textures.base_color + _tensor(skin_detail(avatar, layout))
+    if avatar.hair is not None:
+        textures.hair_folded = _tensor(folded_hair(avatar, layout, baked))
     return textures
 
 
@@ -190,38 +206,46 @@ def live_residual(field: NeuralField, weights: np.ndarray) -> Residual:
         if len(acts) == 0:
             return residual, change
         colour, opacity = field(_tensor(fragments.canonical)[acts], _tensor(fragments.d)[acts], motion_weights)
+        colour = colour * _tensor(fragments.field_weight)[acts, None]
         return residual.index_copy(0, acts, colour), change.index_copy(0, acts, opacity)
 
     return evaluate
 
 
-def baked_residual(baked: BakedField) -> Residual:
-    """The field from its textures: q0.rgb + q1 · d, opacity change q0.a (hair only)."""
+def baked_residual(scene: Scene) -> Residual:
+    """The field at the corners of each fragment's face, interpolated; the textures hold what that leaves out."""
+    avatar = scene.avatar
+    assert avatar.baked is not None
+    hair_has_field = avatar.baked.hair_q0 is not None
+
+    @cache
+    def at(level: int) -> VertexField:
+        return skin_field(avatar) if level < 0 else hair_field(avatar, level)
 
     def evaluate(fragments: Fragments) -> tuple[torch.Tensor, torch.Tensor]:
-        uv, d = _tensor(fragments.uv), _tensor(fragments.d)
-        none = torch.zeros(len(uv))
+        level, none = fragments.level, torch.zeros(len(fragments.pixel))
         if fragments.surface == SURFACE_HEAD:
-            q0, q1, change = sample(_tensor(baked.skin_q0), uv), sample(_tensor(baked.skin_q1), uv), none
-        elif baked.hair_q0 is not None and baked.hair_q1 is not None:
-            q0a = sample(_tensor(baked.hair_q0[fragments.level]), uv)
-            q0, change = q0a[:, :3], q0a[:, 3]
-            q1 = sample(_tensor(baked.hair_q1[fragments.level]), uv)
+            faces, vertices, normals = avatar.faces, scene.vertices, scene.normals
+        elif hair_has_field and scene.hair is not None:
+            faces, vertices, normals = scene.hair.shells.faces, scene.hair.vertices(level), scene.hair.normals
         else:
-            return torch.zeros(len(uv), 3), none
-        return q0 + (q1 * d).sum(1, keepdim=True), change
+            return none[:, None].expand(-1, 3), none
+        residual = at(level).residual(view_directions(vertices, normals, fragments.eye), scene.motion.weights)
+        if fragments.surface == SURFACE_HEAD:
+            residual = residual * avatar.field_weight[:, None]
+        return _tensor((residual[faces[fragments.face]] * fragments.barycentric[..., None]).sum(1)), none
 
     return evaluate
 
 
-def residual_of(scene: Scene, form: str) -> Residual | None:
-    """The field of a scene's avatar in the asked form; None where the form is "mesh" or the avatar lacks it."""
-    avatar = scene.avatar
-    if form == "live" and avatar.neural_field is not None:
-        return live_residual(NeuralField(avatar.neural_field), scene.motion.weights)
-    if form == "baked" and avatar.baked is not None:
-        return baked_residual(avatar.baked)
-    return None
+def shading_of(scene: Scene, form: Form) -> tuple[Textures, Residual | None]:
+    """Textures and field of a scene's avatar in the asked form, or in the form "mesh" where the avatar lacks it."""
+    avatar, form = scene.avatar, available_form(scene.avatar, form)
+    if form == "live":
+        assert avatar.neural_field is not None
+        return textures_of(scene), live_residual(NeuralField(avatar.neural_field), scene.motion.weights)
+    baked = form == "baked"
+    return folded_textures(scene, baked), baked_residual(scene) if baked else None
 
 
 def shade_fragments(
@@ -243,13 +267,18 @@ def shade_fragments(
         color = color * shade + (gloss[:, 0] * lobe ** gloss[:, 1])[:, None]
         alpha = _tensor(fragments.alpha)
         if residual is not None:
-            color = color + _tensor(fragments.field_weight)[:, None] * residual(fragments)[0]
+            color = color + residual(fragments)[0]
         return color.clamp(min=0), alpha
-    assert textures.hair_color is not None and textures.hair_opacity is not None and textures.hair_occlusion is not None
     level = fragments.level
     side = torch.where(torch.from_numpy(fragments.front), 1.0, BACK_FACE_SHADE)[:, None]
-    color = sample(textures.hair_color, uv) * textures.hair_occlusion[level] * shade * side
-    alpha = sample(textures.hair_opacity[level][..., None], uv)[:, 0]
+    if textures.hair_folded is not None:
+        color, alpha = sample(textures.hair_folded[level], uv).split([3, 1], dim=1)
+        alpha = alpha[:, 0]
+    else:
+        assert textures.hair_color is not None and textures.hair_opacity is not None and textures.hair_occlusion is not None
+        color = sample(textures.hair_color, uv) * textures.hair_occlusion[level]
+        alpha = sample(textures.hair_opacity[level][..., None], uv)[:, 0]
+    color = color * shade * side
     if residual is not None:
         change, alpha_change = residual(fragments)
         color, alpha = color + change, alpha + alpha_change
@@ -325,7 +354,7 @@ class ReferenceRenderer:
         """One Frame per camera."""
         options = options or RenderOptions()
         scene = build_scene(merge_levels(avatar, options.hair_levels), motion)
-        textures, residual = textures_of(scene), residual_of(scene, options.form)
+        textures, residual = shading_of(scene, options.form)
         return [self._frame(scene, camera, textures, residual, options) for camera in cameras]
 
     def _frame(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from avatar3d.avatar import FieldParams
+from avatar3d.field.definition import HARMONICS
 from avatar3d.render.arrays import STORAGE_BINDING, TABLE_WIDTH, table_channels
 from avatar3d.render.build import Build
 from avatar3d.render.stereo import STEREO
@@ -89,6 +90,36 @@ def field_network(params: FieldParams, network: str) -> tuple[str, bytes]:
     network: "literals", which a compiler folds, or "uniforms", which leaves the weights to the block FieldNetwork.
     """
     _, table_size, features = params.tables.shape
+    lines, inputs = ["vec4 field_network(vec3 unit, vec3 d) {"], list[str]()
+    for level, resolution in enumerate(int(value) for value in params.resolutions):
+        kind = "dense_level" if (resolution + 1) ** 3 <= table_size else "hashed_level"
+        lines.append(f"    FEATURES f{level} = {kind}(unit, {resolution}u, {level * table_size}u);")
+        inputs += [f"f{level}" if features == 1 else f"f{level}.{'xyzw'[index]}" for index in range(features)]
+    return _network(params, network, lines, inputs, "field_bias[{row}]")
+
+
+def vertex_network(params: FieldParams) -> str:
+    """GLSL of `vec4 field_vertex_network(int vertex, vec3 d)`: the MLP after what field_hidden holds of its first layer."""
+    rows = hidden_rows(params)
+    lines = ["vec4 field_vertex_network(int vertex, vec3 d) {"]
+    constant = f"field_bias[{{row}}] + texelFetch(field_hidden, {rows} * vertex + {{row}})"
+    return _network(params, "literals", lines, [], constant)[0]
+
+
+def hidden_rows(params: FieldParams) -> int:
+    """Number of vec4 that the MLP's first layer fills."""
+    return len(_padded(params.biases[0], 0)) // 4
+
+
+def hidden_texels(hidden: np.ndarray) -> np.ndarray:
+    """(N · rows, 4) f32 texels of field_hidden of first layers (N, H)."""
+    return _padded(hidden, 1).reshape(-1, 4)
+
+
+def _network(
+    params: FieldParams, network: str, lines: list[str], inputs: list[str], first_constant: str
+) -> tuple[str, bytes]:
+    """The MLP over `inputs` and the harmonics of d as GLSL, behind the `lines` that begin a function; and the weights."""
     matrices: list[np.ndarray] = []
     constants: list[np.ndarray] = []
 
@@ -100,26 +131,22 @@ def field_network(params: FieldParams, network: str) -> tuple[str, bytes]:
         constants.append(values)
         return vec4_literal(values) if network == "literals" else f"field_constant[{len(constants) - 1}]"
 
-    lines = ["vec4 field_network(vec3 unit, vec3 d) {"]
-    inputs: list[str] = []
-    for level, resolution in enumerate(int(value) for value in params.resolutions):
-        kind = "dense_level" if (resolution + 1) ** 3 <= table_size else "hashed_level"
-        lines.append(f"    FEATURES f{level} = {kind}(unit, {resolution}u, {level * table_size}u);")
-        inputs += [f"f{level}" if features == 1 else f"f{level}.{'xyzw'[index]}" for index in range(features)]
-    inputs += ["d.x", "d.y", "d.z", "d.x * d.y", "d.y * d.z", "3.0 * d.z * d.z - 1.0", "d.x * d.z", "d.x * d.x - d.y * d.y"]
-    motion = params.motion_projection.shape[1]
+    motion, places = params.motion_projection.shape[1], len(inputs)
+    inputs = inputs + ["d.x", "d.y", "d.z", "d.x * d.y", "d.y * d.z", "3.0 * d.z * d.z - 1.0", "d.x * d.z"]
+    inputs += ["d.x * d.x - d.y * d.y"]
     inputs += ["0.0"] * (-len(inputs) % 4)
     current = [f"vec4({', '.join(inputs[index : index + 4])})" for index in range(0, len(inputs), 4)]
     for layer, (weight, bias) in enumerate(zip(params.weights, params.biases, strict=True)):
         if layer == 0:
-            weight = weight[:, : weight.shape[1] - motion]
+            last = weight.shape[1] - motion
+            weight = weight[:, last - places - HARMONICS : last]
         weight, bias = _padded(_padded(weight, 0), 1), _padded(bias, 0)
         for index, value in enumerate(current):
             lines.append(f"    vec4 x{layer}_{index} = {value};")
         is_last = layer + 1 == len(params.weights)
         following = []
         for row in range(len(weight) // 4):
-            first = f"field_bias[{row}]" if layer == 0 else constant(bias[4 * row : 4 * row + 4])
+            first = first_constant.format(row=row) if layer == 0 else constant(bias[4 * row : 4 * row + 4])
             terms = [
                 f"{matrix(weight[4 * row : 4 * row + 4, 4 * column : 4 * column + 4])} * x{layer}_{column}"
                 for column in range(len(current))
@@ -128,7 +155,7 @@ def field_network(params: FieldParams, network: str) -> tuple[str, bytes]:
             following.append(total if is_last else f"max({total}, vec4(0.0))")
         current = following
     lines += [f"    return {current[0]};", "}"]
-    head = [f"uniform vec4 field_bias[{len(_padded(params.biases[0], 0)) // 4}];"]
+    head = [f"uniform vec4 field_bias[{hidden_rows(params)}];"]
     if network == "uniforms":
         constants = constants or [np.zeros(4)]
         sizes = f"mat4 field_matrix[{len(matrices)}]; vec4 field_constant[{len(constants)}];"

@@ -11,6 +11,9 @@ import pytest
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import WorkError
+from avatar3d.field import FieldConfig, new_field
+from avatar3d.field.bake import bake
+from avatar3d.field.definition import box_of
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.realtime import RealtimeRenderer, create_context
 from avatar3d.render.reference import ReferenceRenderer
@@ -24,6 +27,15 @@ GL_RGBA16F = 0x881A
 @pytest.fixture(scope="session")
 def avatar() -> Avatar:
     return synthetic_avatar()
+
+
+@pytest.fixture(scope="session")
+def smooth(avatar: Avatar) -> Avatar:
+    """With a field that varies slowly, as a trained one does, and its own bake."""
+    low, high = box_of(avatar)
+    config = FieldConfig(levels=2, coarsest=4, finest=8, table_scale=0.5, output_scale=0.1)
+    changed = replace(avatar, neural_field=new_field(0, config, low, high))
+    return replace(changed, baked=bake(changed))
 
 
 @pytest.fixture(scope="session")

@@ -70,18 +70,14 @@ def test_the_outline_of_a_box_is_its_silhouette() -> None:
     faces = np.array([triangle for a, b, c, d in quads for triangle in ((a, b, c), (a, c, d))])
     outline = Outline.of(faces, np.arange(8))
     assert len(outline.sides) == 18
-    rows = np.concatenate([corners, np.zeros((8, 6), np.float32)], axis=1)
     planes = face_planes(corners, faces)
-    fins = outline.fins(rows, rows, heights(planes, np.array([0.5, 0.5, 9.0])) > 0)
-    assert len(fins) == 4
-    ends = fins[:, [0, 1, 2]], fins[:, [18, 19, 20]]
-    assert all((end[:, 2] == 1).all() for end in ends)
-    assert len(outline.fins(rows, rows, heights(planes, np.array([9.0, 9.0, 9.0])) > 0)) == 6
+    fins = outline.fins(heights(planes, np.array([0.5, 0.5, 9.0])) > 0)
+    assert fins.shape == (4, 3)
+    assert (corners[fins, 2] == 1).all()  # the seen face is the one at z = 1
+    assert len(outline.fins(heights(planes, np.array([9.0, 9.0, 9.0])) > 0)) == 6
 
 
 def test_an_open_border_is_outline_too() -> None:
     outline = Outline.of(np.array([[0, 1, 2]]), np.arange(3))
-    rows = np.zeros((3, 9), np.float32)
-    rows[:, :3] = [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
-    assert len(outline.fins(rows, rows, np.array([True]))) == 3
-    assert len(outline.fins(rows, rows, np.array([False]))) == 0
+    assert len(outline.fins(np.array([True]))) == 3
+    assert len(outline.fins(np.array([False]))) == 0
