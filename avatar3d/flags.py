@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 TUNING_MODES = ("cached", "again", "never")  # measure where nothing is remembered; measure anew; draw as by default
+FOVEATION_KINDS = ("none", "fixed", "gaze")  # as sharp everywhere; sharp around the optical axis, or where the eyes look
 
 
 def add_tuning_flags(parser: argparse.ArgumentParser) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-# Faces this near to edge-on count as both, cubic metres (twice the area times the eye's height over the plane): rounding of
-# numbers must not open a seam, and the driver culls the few that are too many.
-EDGE_ON_M3 = 1e-9
+from avatar3d.camera import Camera
+
+# Twice the area that a face may show on the screen and yet count as seen from both sides, square pixels: drivers round corners to
+# parts of a pixel before they cull, which turns small faces around. The driver culls the few that are too many.
+EDGE_ON_PX2 = 0.25
 
 
 def face_planes(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
@@ -33,3 +35,11 @@ def corner_planes(vertices: np.ndarray, corners: np.ndarray) -> np.ndarray:
 def heights(planes: np.ndarray, eye: np.ndarray) -> np.ndarray:
     """(F,) f32 height of an eye (3,) over (4, F) planes, times twice the area, m³: positive where the front is seen."""
     return np.append(np.asarray(eye, np.float32), np.float32(1)) @ planes
+
+
+def edge_on_m3(camera: Camera, farthest_m: float) -> float:
+    """Height, as `heights` has it, under which a face no farther than `farthest_m` shows less than EDGE_ON_PX2 to a camera.
+
+    Twice a face's area on the screen is its height times both focal lengths over the product of its corners' depths.
+    """
+    return float(EDGE_ON_PX2 * farthest_m**3 / (camera.intrinsics[0, 0] * camera.intrinsics[1, 1]))

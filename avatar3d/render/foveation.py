@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from avatar3d.render.part import Box, Part
 from avatar3d.render.shaders import assemble
 from avatar3d.resources import config_path
 
-FoveationKind = Literal["none", "fixed", "gaze"]
-FOVEATION_KINDS: tuple[FoveationKind, ...] = ("none", "fixed", "gaze")
 MIN_SCALE = 0.2  # of the coarse picture: beyond, a face is no face any more
 REACH_PX = 2  # coarse pixels that the filter of the coarse picture may read inside of the inset
 MAX_CONFIG_BYTES = 10_000
@@ -42,6 +40,7 @@ class DrawViews(Protocol):
         hidden: Sequence[np.ndarray | None],
         parts: Sequence[Part | None],
         coarse: bool,
+        /,
     ) -> None: ...
 
 

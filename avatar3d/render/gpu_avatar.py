@@ -20,7 +20,7 @@ from avatar3d.errors import InputError
 from avatar3d.render.arrays import BufferTexture, UniformBlock, field_table
 from avatar3d.render.bounds import face_bounds
 from avatar3d.render.build import Build
-from avatar3d.render.facing import EDGE_ON_M3, face_planes, heights
+from avatar3d.render.facing import face_planes, heights
 from avatar3d.render.fold import VertexField, available_form, folded_hair, hair_field, skin_detail, skin_field
 from avatar3d.render.frame import Form, Precision, RenderOptions
 from avatar3d.render.hair_levels import LevelFaces, merge_levels, visible_faces
@@ -117,14 +117,18 @@ class HairPasses:
     levels: list[int]
     ranges: list[tuple[int, int]] = field(default_factory=list)
 
-    def send(self, eyes: Sequence[np.ndarray], codes: Sequence[np.ndarray] | None = None) -> None:
+    def send(
+        self, eyes: Sequence[np.ndarray], edge_on: Sequence[float], codes: Sequence[np.ndarray] | None = None
+    ) -> None:
         """Send the faces that any of the eyes (3,) in the resting head's frame may see, and note their ranges.
 
-        codes: place_codes of each level's vertices, to leave out what shows nowhere.
+        edge_on: of each eye, the height under which a face counts as seen from both sides (facing.edge_on_m3). codes: place_codes of
+        each level's vertices, to leave out what shows nowhere.
         """
         above = [heights(self.planes, eye) for eye in eyes]
         base = self.ends[1]
-        front, back = np.maximum.reduce(above) > -EDGE_ON_M3, np.minimum.reduce(above)[:base] < EDGE_ON_M3
+        front = np.logical_or.reduce([each > -margin for each, margin in zip(above, edge_on, strict=True)])
+        back = np.logical_or.reduce([each[:base] < margin for each, margin in zip(above, edge_on, strict=True)])
         if codes is not None:
             starts = [0, *self.ends[:-1]]
             parts = zip(self.levels, starts, self.ends, strict=True)
@@ -239,15 +243,16 @@ class GpuAvatar:
         self.scope.clear()
 
     def send_faces(
-        self, planes: np.ndarray, eyes: Sequence[np.ndarray], codes: np.ndarray | None = None
+        self, planes: np.ndarray, eyes: Sequence[np.ndarray], edge_on: Sequence[float], codes: np.ndarray | None = None
     ) -> list[np.ndarray]:
         """Send the head's faces that any of the eyes (3,) may see from the front, and note their groups.
 
-        planes: (4, F) of avatar.faces. codes: place_codes of the vertices, to leave out what shows nowhere. Returns which faces
-        of the skin each eye does see from the front, for its outline.
+        planes: (4, F) of avatar.faces. edge_on: see HairPasses.send. codes: place_codes of the vertices, to leave out what shows
+        nowhere. Returns which faces of the skin each eye does see from the front, for its outline.
         """
         above = [heights(planes, eye) for eye in eyes]
-        kept = np.maximum.reduce(above).take(self._order) > -EDGE_ON_M3
+        seen = np.logical_or.reduce([each > -margin for each, margin in zip(above, edge_on, strict=True)])
+        kept = seen.take(self._order)
         kept[self._ends[3] : self._ends[4]] = True  # lashes are seen from both sides
         if codes is not None:
             kept &= may_show(codes, self._corners)

@@ -19,6 +19,7 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.extras import pip_install
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.build import Build
+from avatar3d.render.facing import edge_on_m3
 from avatar3d.render.fold import available_form
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
 from avatar3d.render.gathering import Gathering
@@ -41,6 +42,8 @@ from avatar3d.render.shaders import first_bias
 from avatar3d.render.stereo import CLIP_DISTANCE, EYES, Stereo
 
 GL_FRAMEBUFFER_SRGB = 0x8DB9  # encodes on writing to sRGB targets only; moderngl has no name for it
+VERTEX_STEP = 64  # every so many vertices tell how far a head reaches; they lie some 3 mm apart
+HAIR_M = 0.2  # that hair reaches beyond the head's vertices at most
 NO_CONTEXT = (
     "no OpenGL context could be made ({reason}); install a driver (Debian and Ubuntu: apt install libegl1 libgl1 "
     "libgl1-mesa-dri), or use the reference renderer"
@@ -360,11 +363,13 @@ class RealtimeRenderer:
         self._bind(loaded, scene, passes)
         self._set_uniforms(loaded, scene, cameras, passes, viewport)
         codes = None if part is None else place_codes(scene.vertices, cameras[0], part)
-        facing = loaded.send_faces(scene.planes, [camera.center for camera in cameras], codes)
+        farthest_m = max(_farthest_m(scene, camera) for camera in cameras)
+        edge_on = [edge_on_m3(camera, farthest_m) for camera in cameras]
+        facing = loaded.send_faces(scene.planes, [camera.center for camera in cameras], edge_on, codes)
         hair = passes.hair if options.hair else None
         if hair is not None and scene.hair is not None:
             eyes = [(camera.center - scene.hair.translation) @ scene.hair.rotation for camera in cameras]
-            hair.send(eyes, None if part is None else self._hair_codes(hair, scene.hair, cameras[0], part))
+            hair.send(eyes, edge_on, None if part is None else self._hair_codes(hair, scene.hair, cameras[0], part))
         if hair is not None:
             with self.stage("hair base"):
                 self._draw_hair_base(framebuffer, hair, "back")
@@ -559,6 +564,12 @@ class RealtimeRenderer:
         if self._owns_context:
             self._context.release()
             self._context = None
+
+
+def _farthest_m(scene: Scene, camera: Camera) -> float:
+    """Metres from a camera to the farthest point of a scene, or a little more."""
+    offset = scene.vertices[::VERTEX_STEP] - camera.center.astype(np.float32)
+    return float(np.sqrt(np.einsum("va,va->v", offset, offset).max())) + HAIR_M
 
 
 def _cut(viewport: tuple[int, int, int, int], box: Box) -> tuple[int, int, int, int]:

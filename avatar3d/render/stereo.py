@@ -46,6 +46,32 @@ def offered(context: Any) -> tuple[Stereo, ...]:
     return STEREO
 
 
+class _ArrayImage:
+    """A GL texture of a layer an eye, which moderngl has for colours only; glo: its name."""
+
+    def __init__(self, context: Any, width: int, height: int, internal_format: int, format_: int) -> None:
+        self._context = context
+        name = ctypes.c_uint()
+        call(context, "glGenTextures", 1, ctypes.byref(name))
+        self.glo = name.value
+        call(context, "glBindTexture", GL_TEXTURE_2D_ARRAY, self.glo)
+        size = (width, height, EYES)
+        call(context, "glTexImage3D", GL_TEXTURE_2D_ARRAY, 0, internal_format, *size, 0, format_, GL_FLOAT, None)
+        for filter_ in (GL_TEXTURE_MIN_FILTER, GL_TEXTURE_MAG_FILTER):
+            call(context, "glTexParameteri", GL_TEXTURE_2D_ARRAY, filter_, GL_NEAREST)
+
+    def release(self) -> None:
+        """Free it."""
+        call(self._context, "glDeleteTextures", 1, ctypes.byref(ctypes.c_uint(self.glo)))
+
+
+class DepthArray(_ArrayImage):
+    """A depth image with a layer an eye."""
+
+    def __init__(self, context: Any, width: int, height: int) -> None:
+        super().__init__(context, width, height, GL_DEPTH_COMPONENT24, GL_DEPTH_COMPONENT)
+
+
 class LayeredTarget:
     """Colour and depth images of two layers. `framebuffer` writes both, by gl_Layer; `eyes` hold one layer each.
 
@@ -55,34 +81,22 @@ class LayeredTarget:
     def __init__(self, context: Any, width: int, height: int, internal_format: int = GL_RGBA8) -> None:
         self._context = context
         self.size = width, height
-        self._textures = [
-            self._array(internal_format, GL_RGBA), self._array(GL_DEPTH_COMPONENT24, GL_DEPTH_COMPONENT)
-        ]  # fmt: skip
+        self._images = [DepthArray(context, width, height), _ArrayImage(context, width, height, internal_format, GL_RGBA)]
         self._names: list[int] = []
         self.framebuffer = self._framebuffer(None)
         self.eyes: Sequence[Any] = [self._framebuffer(eye) for eye in range(EYES)]
         _ = context.error  # moderngl asks for the size of a plain texture, which an array is not
-
-    def _array(self, internal_format: int, format_: int) -> int:
-        name = ctypes.c_uint()
-        call(self._context, "glGenTextures", 1, ctypes.byref(name))
-        call(self._context, "glBindTexture", GL_TEXTURE_2D_ARRAY, name.value)
-        size = (*self.size, EYES)
-        call(self._context, "glTexImage3D", GL_TEXTURE_2D_ARRAY, 0, internal_format, *size, 0, format_, GL_FLOAT, None)
-        for filter_ in (GL_TEXTURE_MIN_FILTER, GL_TEXTURE_MAG_FILTER):
-            call(self._context, "glTexParameteri", GL_TEXTURE_2D_ARRAY, filter_, GL_NEAREST)
-        return name.value
 
     def _framebuffer(self, eye: int | None) -> Any:
         name = ctypes.c_uint()
         call(self._context, "glGenFramebuffers", 1, ctypes.byref(name))
         call(self._context, "glBindFramebuffer", GL_FRAMEBUFFER, name.value)
         self._names.append(name.value)
-        for attachment, texture in zip((GL_COLOR_ATTACHMENT0, GL_DEPTH_ATTACHMENT), self._textures, strict=True):
+        for attachment, image in zip((GL_DEPTH_ATTACHMENT, GL_COLOR_ATTACHMENT0), self._images, strict=True):
             if eye is None:
-                call(self._context, "glFramebufferTexture", GL_FRAMEBUFFER, attachment, texture, 0)
+                call(self._context, "glFramebufferTexture", GL_FRAMEBUFFER, attachment, image.glo, 0)
             else:
-                call(self._context, "glFramebufferTextureLayer", GL_FRAMEBUFFER, attachment, texture, 0, eye)
+                call(self._context, "glFramebufferTextureLayer", GL_FRAMEBUFFER, attachment, image.glo, 0, eye)
         status = call(self._context, "glCheckFramebufferStatus", GL_FRAMEBUFFER)
         if status != GL_FRAMEBUFFER_COMPLETE:
             raise WorkError(f"the graphics driver cannot draw into layers (status {status:#x}); draw the eyes in two passes")
@@ -90,5 +104,6 @@ class LayeredTarget:
 
     def release(self) -> None:
         """Free the GL objects."""
-        for function, names in (("glDeleteFramebuffers", self._names), ("glDeleteTextures", self._textures)):
-            call(self._context, function, len(names), ctypes.byref((ctypes.c_uint * len(names))(*names)))
+        call(self._context, "glDeleteFramebuffers", len(self._names), ctypes.byref((ctypes.c_uint * len(self._names))(*self._names)))
+        for image in self._images:
+            image.release()

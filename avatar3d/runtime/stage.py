@@ -13,13 +13,17 @@ from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.build import Build
+from avatar3d.render.foveation import Foveation, FoveationSettings
+from avatar3d.render.frame import RenderOptions
+from avatar3d.render.part import Part
 from avatar3d.render.realtime import RealtimeRenderer, available_form
 from avatar3d.render.scene import Scene
+from avatar3d.render.stereo import Stereo
 from avatar3d.runtime.governor import RUNGS, GovernorConfig
 from avatar3d.runtime.overlay import Panel, panel_place
 from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, nearest_m, presence, side_by_side
 from avatar3d.runtime.veil import Veil
-from avatar3d.runtime.views import EyeView, camera_of, cropped
+from avatar3d.runtime.views import EyeView, camera_of, cropped, equal_sized
 
 GL_SRGB8_ALPHA8 = 0x8C43  # moderngl has no name for it
 EYES = ("left", "right")
@@ -43,7 +47,8 @@ class Stage:
 
     Heads stand `side_by_side` in the scene's frame; one head's own frame is the scene's. `placement` is where the scene stands
     in the room. lines: of text to show on the panel, none for no panel. background: linear, premultiplied. distance_m: of the
-    viewer, for whom the heads stand in their places. build: how pictures are computed.
+    viewer, for whom the heads stand in their places. build: how pictures are computed. foveation: how a view is drawn coarser
+    away from where an eye looks, None for everywhere alike; keeps_depth: the framebuffers' depth is read by others.
     """
 
     def __init__(
@@ -54,6 +59,8 @@ class Stage:
         background: tuple[float, float, float, float],
         distance_m: float = DEFAULT_DISTANCE_M,
         build: Build | None = None,
+        foveation: FoveationSettings | None = None,
+        keeps_depth: bool = False,
     ) -> None:
         self.placement: Placement | None = None
         self.background = background
@@ -69,10 +76,19 @@ class Stage:
             for name in RUNGS
         )
         self._options = [config.rungs[name].options for name in RUNGS]
+        self._coarse: list[RenderOptions] = []
+        self._foveation: Foveation | None = None
+        if foveation is not None:
+            self._foveation = Foveation(context, foveation, keeps_depth)
+            self._coarse = [_coarse_options(options, foveation, avatars) for options in self._options]
+        self.layers = build is not None and build.stereo == "layers" and foveation is None
+        ways: list[Stereo] = ["passes", "layers"] if self.layers else ["passes"]
+        drawn = [options for options, there in zip(self._options, self.available, strict=True) if there]
+        drawn += [options for options, there in zip(self._coarse, self.available, strict=False) if there]
         self._renderers = []
         for avatar in avatars:
             renderer = RealtimeRenderer(context, build=build)
-            renderer.load(avatar, [options for options, there in zip(self._options, self.available, strict=True) if there])
+            renderer.load(avatar, drawn, ways)
             self._renderers.append(renderer)
 
     @property
@@ -96,11 +112,17 @@ class Stage:
     def cameras(self, scenes: Sequence[Scene], views: Sequence[EyeView], width: int, height: int) -> list[Camera | None]:
         """The eyes in the scene's frame, of width × height pixels each, cut to what is to be seen; None: nothing is.
 
-        A head covers a few per cent of a headset's view: clearing and storing the rest would cost more than drawing it.
+        A head covers a few per cent of a headset's view: clearing and storing the rest would cost more than drawing it. Where
+        `layers` holds, what both eyes see is of one size.
         """
+        whole = self.whole(views, width, height)
+        parts = self.cut(scenes, whole)
+        return equal_sized(parts, whole) if self.layers else parts
+
+    def whole(self, views: Sequence[EyeView], width: int, height: int) -> list[Camera]:
+        """The eyes in the scene's frame, uncut."""
         assert self.placement is not None
-        whole = [self.placement.camera(camera_of(view, width, height, name)) for view, name in zip(views, EYES, strict=False)]
-        return self.cut(scenes, whole)
+        return [self.placement.camera(camera_of(view, width, height, name)) for view, name in zip(views, EYES, strict=False)]
 
     def cut(self, scenes: Sequence[Scene], cameras: Sequence[Camera]) -> list[Camera | None]:
         """Cameras of the scene's frame cut to what is to be seen."""
@@ -118,15 +140,55 @@ class Stage:
         framebuffers: Sequence[Any],
         rung: int,
         origins: Sequence[tuple[int, int]] | None = None,
+        layered: Any = None,
+        hidden: Sequence[np.ndarray | None] | None = None,
+        toward: Sequence[tuple[float, float]] | None = None,
     ) -> None:
         """Draw prepared scenes into framebuffers; a head that is too near fades, the others stay.
 
-        origins: lower left corner of each picture in its framebuffer, by default that of the framebuffer.
+        origins: lower left corner of each picture in its framebuffer, by default that of the framebuffer. layered: where `layers`
+        holds, a framebuffer whose layers are those of `framebuffers`, for both eyes at once. hidden: of each camera, see
+        RealtimeRenderer.draw. toward: where each eye looks, see Foveation.draw; its optical axis by default.
         """
         if not cameras:
             return
         corners = origins or [(0, 0)] * len(cameras)
         areas = [(*corner, camera.width, camera.height) for corner, camera in zip(corners, cameras, strict=True)]
+        unseen = hidden or [None] * len(cameras)
+        if self._foveation is None:
+            at_once = layered if self.layers and len({area[2:] for area in areas}) == 1 and len(cameras) == len(EYES) else None
+            self._draw_heads(scenes, cameras, framebuffers, areas, self._options[rung], unseen, layered=at_once)
+        else:
+
+            def draw_views(
+                seen: Sequence[Camera],
+                targets: Sequence[Any],
+                viewports: Sequence[tuple[int, int, int, int]],
+                covered: Sequence[np.ndarray | None],
+                parts: Sequence[Part | None],
+                coarse: bool,
+            ) -> None:
+                options = (self._coarse if coarse else self._options)[rung]
+                self._draw_heads(scenes, seen, targets, viewports, options, covered, parts)
+
+            self._foveation.draw(draw_views, cameras, framebuffers, areas, unseen, toward)
+        if self.lines:
+            self._panel.write(self.lines)
+            for framebuffer, area, camera in zip(framebuffers, areas, cameras, strict=True):
+                self._panel.draw(framebuffer, area, camera, _middle(cameras))
+
+    def _draw_heads(
+        self,
+        scenes: Sequence[Scene],
+        cameras: Sequence[Camera],
+        framebuffers: Sequence[Any],
+        areas: Sequence[tuple[int, int, int, int]],
+        options: RenderOptions,
+        hidden: Sequence[np.ndarray | None],
+        parts: Sequence[Part | None] | None = None,
+        layered: Any = None,
+    ) -> None:
+        """All heads over the background, into each framebuffer, or into the layers of one for both eyes at once."""
         viewer = _middle(cameras)
         # Far heads first: what is blended at a near one's edge is then in the picture already.
         order = sorted(range(len(scenes)), key=lambda index: -float(np.linalg.norm(viewer - self.places[index].translation)))
@@ -134,15 +196,13 @@ class Stage:
             seen = [self.places[index].camera(camera) for camera in cameras]
             background = self.background if turn == 0 else None
             share = presence(nearest_m(scenes[index].vertices, seen))
-            if share == 1:
-                self._renderers[index].draw(scenes[index], seen, framebuffers, self._options[rung], background, areas)
+            draw = self._renderers[index].draw
+            if share < 1:
+                self._draw_faded(index, scenes[index], seen, framebuffers, options, background, areas, share)
+            elif layered is not None:
+                draw(scenes[index], seen, [layered], options, background, areas[:1], "layers", hidden)
             else:
-                self._draw_faded(index, scenes[index], seen, framebuffers, rung, background, areas, share)
-        if self.lines:
-            self._panel.write(self.lines)
-        for framebuffer, area, camera in zip(framebuffers, areas, cameras, strict=True):
-            if self.lines:
-                self._panel.draw(framebuffer, area, camera, viewer)
+                draw(scenes[index], seen, framebuffers, options, background, areas, hidden=hidden, parts=parts)
 
     def _draw_faded(
         self,
@@ -150,7 +210,7 @@ class Stage:
         scene: Scene,
         cameras: Sequence[Camera],
         framebuffers: Sequence[Any],
-        rung: int,
+        options: RenderOptions,
         background: tuple[float, float, float, float] | None,
         areas: Sequence[tuple[int, int, int, int]],
         share: float,
@@ -162,7 +222,7 @@ class Stage:
             if share > 0:
                 own = (0, 0, camera.width, camera.height)
                 sheet = self._veil.sheet(camera.width, camera.height)
-                self._renderers[index].draw(scene, [camera], [sheet], self._options[rung], (0.0, 0.0, 0.0, 0.0), [own])
+                self._renderers[index].draw(scene, [camera], [sheet], options, (0.0, 0.0, 0.0, 0.0), [own])
                 self._veil.lay(framebuffer, area, share)
 
     def measure(self, width: int, height: int, eyes: int = 2) -> tuple[float | None, ...]:
@@ -201,8 +261,16 @@ class Stage:
         """Free the GL objects."""
         self._veil.close()
         self._panel.close()
+        if self._foveation is not None:
+            self._foveation.release()
         for renderer in self._renderers:
             renderer.close()
+
+
+def _coarse_options(options: RenderOptions, foveation: FoveationSettings, avatars: Sequence[Avatar]) -> RenderOptions:
+    """How a rung's periphery is drawn; as the rest where an avatar lacks the coarser form."""
+    coarse = foveation.coarse_options(options)
+    return coarse if all(available_form(avatar, coarse.form) == coarse.form for avatar in avatars) else options
 
 
 def _middle(cameras: Sequence[Camera]) -> np.ndarray:

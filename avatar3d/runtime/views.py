@@ -67,6 +67,24 @@ def cropped(camera: Camera, points: np.ndarray, margin_px: int = CROP_MARGIN_PX)
     return replace(camera, width=right - left, height=bottom - top, intrinsics=intrinsics)
 
 
+def equal_sized(parts: Sequence[Camera | None], whole: Sequence[Camera]) -> list[Camera | None]:
+    """Parts of whole pictures of one size, each grown or moved within its picture to the size of the largest; None stays."""
+    sizes = [(part.width, part.height) for part in parts if part is not None]
+    if len(set(sizes)) < 2:
+        return list(parts)
+    size = np.max(sizes, axis=0)
+    grown: list[Camera | None] = []
+    for part, picture in zip(parts, whole, strict=True):
+        if part is None:
+            grown.append(None)
+            continue
+        corner = np.rint(picture.intrinsics[:2, 2] - part.intrinsics[:2, 2])
+        intrinsics = np.array(picture.intrinsics)
+        intrinsics[:2, 2] -= np.minimum(corner, (picture.width, picture.height) - size)
+        grown.append(replace(part, width=int(size[0]), height=int(size[1]), intrinsics=intrinsics))
+    return grown
+
+
 def angles_of(camera: Camera) -> tuple[float, float, float, float]:
     """(left, right, up, down) of a camera's frustum, radians, as OpenXR counts them."""
     left, right, up, down = np.arctan(camera.fov_tangents()).tolist()
@@ -76,3 +94,23 @@ def angles_of(camera: Camera) -> tuple[float, float, float, float]:
 def eye_distance_m(views: Sequence[EyeView]) -> float:
     """Between the first and the last eye, metres."""
     return float(np.linalg.norm(np.subtract(views[-1].position, views[0].position)))
+
+
+def looked_at(views: Sequence[EyeView], gaze: Sequence[float], distance_m: float) -> np.ndarray:
+    """(3,) point of the session's space that the eyes look at: along the gaze of the head, so far from between the eyes.
+
+    gaze: quaternion xyzw in the head's space, looking along −Z (XR_EXT_eye_gaze_interaction). The head's orientation is taken to
+    be the mean of the eyes'.
+    """
+    turns = np.array([view.orientation for view in views], np.float64)
+    turns *= np.where(turns @ turns[0] < 0, -1, 1)[:, None]  # q and −q are one orientation
+    head = quaternion_matrix(turns.sum(0) / np.linalg.norm(turns.sum(0)))
+    own = np.asarray(gaze, np.float64)
+    direction = -(head @ quaternion_matrix(own / np.linalg.norm(own)))[:, 2]
+    return np.mean([view.position for view in views], axis=0) + distance_m * direction
+
+
+def tangents_of(camera: Camera, point_m: np.ndarray) -> tuple[float, float]:
+    """Tangents (x right, y up) at which a camera sees a point (3,) of its world; those of its axis for a point behind it."""
+    x, y, z = camera.to_camera(np.asarray(point_m, np.float64)).tolist()
+    return (x / z, -y / z) if z > 0 else (0.0, 0.0)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from avatar3d.flags import add_tuning_flags
+from avatar3d.flags import FOVEATION_KINDS, add_tuning_flags
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the next head",
     )
     parser.add_argument(
-        "--consent", choices=("yes", "no"), help="may the headset read your face (for --motion headset); remembered"
+        "--consent", choices=("yes", "no"), help="may the headset read your face (for --motion headset, --foveation gaze); remembered"
     )
     parser.add_argument("--look-at-viewer", action="store_true", help="the heads seek eye contact")
     parser.add_argument("--mirror", action="store_true", help="show motion as a mirror does: to see yourself")
@@ -33,6 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--passthrough", action="store_true", help="show the head in the real room")
     parser.add_argument(
         "--rung", choices=("auto", "live", "baked", "reduced", "blendshape"), default="auto", help="keep to one quality"
+    )
+    parser.add_argument(
+        "--foveation",
+        choices=FOVEATION_KINDS,
+        default="none",
+        help="draw coarser away from the middle of the view (fixed) or from where you look (gaze, with consent, else as fixed)",
     )
     parser.add_argument("--governor", type=Path, metavar="YAML", help="settings instead of configs/governor.yaml")
     parser.add_argument("--rest", action="store_true", help="rest at the lowest quality for some seconds in every minute")
@@ -78,8 +84,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
             wearer = Wearer()
         else:
             motions[motions.index("headset")] = "idle"
+    gaze = arguments.foveation == "gaze" and consented(None if arguments.consent is None else arguments.consent == "yes")
     options = ShowOptions(
-        session=SessionOptions(hz=arguments.hz, passthrough=arguments.passthrough, face=wearer is not None),
+        session=SessionOptions(hz=arguments.hz, passthrough=arguments.passthrough, face=wearer is not None, gaze=gaze),
         frames=arguments.frames,
         distance_m=arguments.distance,
         height_m=arguments.height,
@@ -88,6 +95,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         keep_views=arguments.keep_views,
         overlay=arguments.overlay,
         trace=trace,
+        foveation=arguments.foveation,
         tuning=arguments.tuning,
         quiet=arguments.quiet,
     )

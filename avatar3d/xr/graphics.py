@@ -16,12 +16,14 @@ GL_DEPTH_ATTACHMENT = 0x8D00
 GL_TEXTURE_2D = 0x0DE1
 GL_RENDERBUFFER = 0x8D41
 GL_FRAMEBUFFER_COMPLETE = 0x8CD5
+ALL_LAYERS = -1
 _U, _I, _P = ctypes.c_uint, ctypes.c_int, ctypes.c_void_p
 # OpenGL 3.0 core, chapter 4.4: result, then arguments.
 _PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "glGenFramebuffers": (None, _I, ctypes.POINTER(_U)),
     "glDeleteFramebuffers": (None, _I, ctypes.POINTER(_U)),
     "glBindFramebuffer": (None, _U, _U),
+    "glFramebufferTexture": (None, _U, _U, _U, _I),
     "glFramebufferTextureLayer": (None, _U, _U, _U, _I, _I),
     "glFramebufferTexture2D": (None, _U, _U, _U, _U, _I),
     "glFramebufferRenderbuffer": (None, _U, _U, _U, _U),
@@ -54,14 +56,17 @@ class Graphics:
         return self._functions[name](*arguments)
 
     def framebuffer(self, color: int, depth: int, layer: int | None, depth_is_texture: bool) -> tuple[int, Any]:
-        """(GL name, moderngl framebuffer) over the GL names of a colour and a depth image; layer: of arrays, None for plain
-        images. depth is a renderbuffer where it is no texture. Raises WorkError where the driver cannot draw into them."""
+        """(GL name, moderngl framebuffer) over the GL names of a colour and a depth image; layer: of arrays, ALL_LAYERS for a
+        layered framebuffer, None for plain images. depth is a renderbuffer where it is no texture. Raises WorkError where the
+        driver cannot draw into them."""
         name = ctypes.c_uint()
         self.call("glGenFramebuffers", 1, ctypes.byref(name))
         self.call("glBindFramebuffer", GL_FRAMEBUFFER, name)
         for attachment, image in ((GL_COLOR_ATTACHMENT0, color), (GL_DEPTH_ATTACHMENT, depth)):
             if attachment == GL_DEPTH_ATTACHMENT and not depth_is_texture:
                 self.call("glFramebufferRenderbuffer", GL_FRAMEBUFFER, attachment, GL_RENDERBUFFER, image)
+            elif layer == ALL_LAYERS:
+                self.call("glFramebufferTexture", GL_FRAMEBUFFER, attachment, image, 0)
             elif layer is None:
                 self.call("glFramebufferTexture2D", GL_FRAMEBUFFER, attachment, GL_TEXTURE_2D, image, 0)
             else:

@@ -10,19 +10,25 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from avatar3d import __version__
 from avatar3d.camera import Camera
 from avatar3d.errors import WorkError
 from avatar3d.motion.code import MotionCode
+from avatar3d.render.stereo import DepthArray
+from avatar3d.render.stereo import offered as offered_stereo
 from avatar3d.runtime.placement import Placement
 from avatar3d.runtime.views import FAR_M, NEAR_M, EyeView, angles_of
 from avatar3d.xr import openxr
 from avatar3d.xr.actions import GAZE, Actions
 from avatar3d.xr.face import EXTENSIONS as FACES
 from avatar3d.xr.face import FaceReader, open_face
-from avatar3d.xr.graphics import Graphics, open_graphics
+from avatar3d.xr.graphics import ALL_LAYERS, Graphics, open_graphics
 from avatar3d.xr.pacing import Ahead
 from avatar3d.xr.swapchain import EyeImages, color_images, depth_images
+from avatar3d.xr.visibility import EXTENSION as VISIBILITY_MASK
+from avatar3d.xr.visibility import VisibilityMasks
 
 NS = 1_000_000_000
 END_WITHIN_S = 3.0  # how long a runtime may take from our goodbye to its own
@@ -32,7 +38,7 @@ CLOCK = "XR_KHR_convert_timespec_time"
 REFRESH_RATE = "XR_FB_display_refresh_rate"
 THERMAL = "XR_EXT_thermal_query"
 PERFORMANCE = "XR_EXT_performance_settings"
-OPTIONAL = (DEPTH_LAYER, CLOCK, REFRESH_RATE, THERMAL, PERFORMANCE)
+OPTIONAL = (DEPTH_LAYER, CLOCK, REFRESH_RATE, THERMAL, PERFORMANCE, VISIBILITY_MASK)
 EMPTY_FOV = (-0.001, 0.001, 0.001, -0.001)  # radians: a pixel or so
 RATE_TOLERANCE_HZ = 0.6  # 59.94 is asked for as 60, 89.5 is not 90
 
@@ -49,6 +55,7 @@ class SessionOptions:
     passthrough: bool = False
     depth_layer: bool = True
     face: bool = False
+    gaze: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,7 @@ class HeadsetSession:
         self._ahead: Ahead[FrameTiming] | None = None
         self._actions: Actions | None = None
         self._face: FaceReader | None = None
+        self._masks: VisibilityMasks | None = None
         try:
             with openxr.failures_as_sentences("starting the session"):
                 self._open()
@@ -112,7 +120,8 @@ class HeadsetSession:
         offered = {str(entry) for entry in xr.enumerate_instance_extension_properties()}
         if self.graphics is None:
             self.graphics = open_graphics(offered)
-        optional = (*OPTIONAL, *FACES, GAZE) if self._options.face else OPTIONAL
+        faces = (*FACES, GAZE) if self._options.face else (GAZE,) if self._options.gaze else ()
+        optional = (*OPTIONAL, *faces)
         wanted = {OPENGL, self.graphics.extension, *(name for name in optional if name in offered)}
         self._enabled = wanted
         application = xr.ApplicationInfo(
@@ -149,8 +158,14 @@ class HeadsetSession:
         self._depth: EyeImages | None = None
         if self._options.depth_layer and DEPTH_LAYER in self._enabled:
             self._depth = depth_images(self._session, formats, self.width, self.height, self.eyes, self._color.array)
+        self._layered: bool = self._color.array and "layers" in offered_stereo(self.graphics.context)
         if self._depth is None:
-            self._depth_buffer = self.graphics.context.depth_renderbuffer((self.width, self.height))
+            context, size = self.graphics.context, (self.width, self.height)
+            self._depth_buffer = DepthArray(context, *size) if self._layered else context.depth_renderbuffer(size)
+        if VISIBILITY_MASK in self._enabled:
+            self._masks = VisibilityMasks(self._instance, self._session, self._kind)
+            for eye in range(self.eyes):
+                self._read_mask(eye)
         self.hz = self._choose_rate()
         # A headset without controllers, or without a camera for the face, still shows heads.
         with contextlib.suppress(xr.exception.XrException):
@@ -206,6 +221,16 @@ class HeadsetSession:
         return self._color.array
 
     @property
+    def layers(self) -> bool:
+        """Whether both eyes can be drawn at once, into the layers of the array."""
+        return self._layered
+
+    @property
+    def uses_masks(self) -> bool:
+        """Whether the runtime told what the headset hides of some eye's view."""
+        return bool(self._masks)
+
+    @property
     def gives_depth(self) -> bool:
         """Whether the compositor is given our depth."""
         return self._depth is not None
@@ -236,6 +261,8 @@ class HeadsetSession:
                 domain = xr.PerfSettingsDomainEXT(notice.domain).value
                 cooled = xr.PerfSettingsNotificationLevelEXT(notice.to_level) == xr.PerfSettingsNotificationLevelEXT.NORMAL
                 (self._hot_domains.discard if cooled else self._hot_domains.add)(domain)
+        if kind == xr.StructureType.EVENT_DATA_VISIBILITY_MASK_CHANGED_KHR and self._masks is not None:
+            self._read_mask(cast(byref(event), POINTER(xr.EventDataVisibilityMaskChangedKHR)).contents.view_index)
         if kind != xr.StructureType.EVENT_DATA_SESSION_STATE_CHANGED:
             return
         state = xr.SessionState(cast(byref(event), POINTER(xr.EventDataSessionStateChanged)).contents.state)
@@ -250,6 +277,19 @@ class HeadsetSession:
             self.running, self.ended = False, True
         elif state == xr.SessionState.LOSS_PENDING:
             raise openxr.RuntimeGone("the OpenXR runtime gave the session up; start it again")
+
+    def _read_mask(self, eye: int) -> None:
+        """A mask that cannot be had hides nothing: it only saves work."""
+        assert self._masks is not None
+        with contextlib.suppress(self._xr.exception.XrException):
+            self._masks.read(eye)
+
+    def hidden(self, cameras: Sequence[Camera | None]) -> list[np.ndarray | None]:
+        """Of each eye's camera, what the headset hides (see avatar3d.render.hidden_area), None where it hides nothing."""
+        masks = self._masks
+        return [
+            None if masks is None or camera is None else masks.hidden(eye, camera) for eye, camera in enumerate(cameras)
+        ]
 
     def take_recentered(self) -> bool:
         """Whether the viewer recentered the room since the last call."""
@@ -321,12 +361,18 @@ class HeadsetSession:
                 self._depth.acquire()
         return [self._framebuffer(eye) for eye in range(self.eyes)]
 
-    def _framebuffer(self, eye: int) -> Any:
+    def layered(self) -> Any:
+        """A moderngl framebuffer whose layers are what `acquire` gave last; None where a vertex shader cannot choose a layer."""
+        return self._framebuffer(0, ALL_LAYERS) if self._layered else None
+
+    def _framebuffer(self, eye: int, layers: int | None = None) -> Any:
         color, layer = self._color.texture(eye)
+        layer = layer if layers is None else layers
         depth = self._depth_buffer.glo if self._depth is None else self._depth.texture(eye)[0]
         key = (color, depth, layer)
         if key not in self._framebuffers:
-            self._framebuffers[key] = self.graphics.framebuffer(color, depth, layer, self._depth is not None)
+            is_texture = self._depth is not None or self._layered
+            self._framebuffers[key] = self.graphics.framebuffer(color, depth, layer, is_texture)
         return self._framebuffers[key][1]
 
     def clear_around(self, framebuffers: Sequence[Any], cameras: Sequence[Camera | None], background: Sequence[float]) -> None:

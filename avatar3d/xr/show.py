@@ -17,6 +17,7 @@ from avatar3d.files import write_bytes
 from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.build import Build
+from avatar3d.render.foveation import read_foveation
 from avatar3d.render.tune import Choice, choose
 from avatar3d.runtime.cast import Cast
 from avatar3d.runtime.governor import RUNGS, GovernorConfig
@@ -26,7 +27,7 @@ from avatar3d.runtime.sensors import resident_mb
 from avatar3d.runtime.stage import Stage
 from avatar3d.runtime.tally import Tally, thinned
 from avatar3d.runtime.trace import Trace
-from avatar3d.runtime.views import eye_distance_m
+from avatar3d.runtime.views import eye_distance_m, looked_at, tangents_of
 from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.openxr import RuntimeGone
 from avatar3d.xr.session import FrameTiming, HeadsetSession, SessionOptions
@@ -46,8 +47,8 @@ class ShowOptions:
 
     frames: to show, None until the session ends. distance_m, height_m: of the head's eyes from the viewer's. rung: keep to
     this rung, None for the governor. reconnect_s: how long to wait for a runtime that ended. keep_views: folder for the last
-    pictures of both eyes and their cameras. overlay: show figures on a panel. trace: takes spans of each frame. tuning, quiet: see
-    avatar3d.render.tune.choose.
+    pictures of both eyes and their cameras. overlay: show figures on a panel. trace: takes spans of each frame. foveation: of
+    avatar3d.flags.FOVEATION_KINDS. tuning, quiet: see avatar3d.render.tune.choose.
     """
 
     session: SessionOptions = field(default_factory=SessionOptions)
@@ -59,6 +60,7 @@ class ShowOptions:
     keep_views: Path | None = None
     overlay: bool = False
     trace: Trace | None = None
+    foveation: str = "none"
     tuning: str = "never"
     quiet: bool = True
 
@@ -151,7 +153,11 @@ class Show:
             background = (0.0, 0.0, 0.0, 0.0 if self._options.session.passthrough else 1.0)
             context, size, options = session.graphics.context, (session.width, session.height), self._options
             self._choice = choose(context, self._cast.avatars[0], *size, 2, options.tuning, options.quiet)
-            self._stage = Stage(self._cast.avatars, context, self._config, background, options.distance_m, self._choice.build)
+            foveation = None if options.foveation == "none" else read_foveation()
+            self._stage = Stage(
+                self._cast.avatars, context, self._config, background, options.distance_m, self._choice.build, foveation,
+                session.gives_depth,
+            )  # fmt: skip
             self._costs = self._stage.measure(session.width, session.height)
         self._facts = {
             "runtime": session.runtime,
@@ -160,7 +166,10 @@ class Show:
             "gl_renderer": self._stage.gl_renderer,
             "size": [session.width, session.height],
             "arrays": session.uses_arrays,
+            "layered": self._stage.layers and session.layers,
             "depth_layer": session.gives_depth,
+            "visibility_mask": session.uses_masks,
+            "foveation": self._options.foveation,
             "reads_face": session.reads_face,
             "wearer_extensions": session.wearer_extensions,
             "drawing": self._choice.to_json(),
@@ -248,19 +257,31 @@ class Show:
             stage.placement = in_front_of(views, self._options.distance_m, self._options.height_m)
             self._facts["viewer_ipd_mm"] = round(eye_distance_m(views) * 1000, 2)
         stage.placement = self._carry(stage.placement, session.holding(timing))
+        follows = self._options.foveation == "gaze"
+        gaze = session.gaze(timing) if follows or self._wearer is not None else None
         if self._wearer is not None:
-            gaze = session.gaze(timing)
             self._wearer.tell(views, session.face(timing, gaze), gaze)
         self._viewer_m = np.mean([view.position for view in views], axis=0)
         cameras = stage.cameras(scenes, views, *size)
         session.clear_around(framebuffers, cameras, stage.background)
-        seen = [(camera, target) for camera, target in zip(cameras, framebuffers, strict=True) if camera is not None]
-        stage.draw(scenes, [camera for camera, _ in seen], [target for _, target in seen], rung)
+        unseen = session.hidden(cameras)
+        seen = [
+            (camera, target, hidden)
+            for camera, target, hidden in zip(cameras, framebuffers, unseen, strict=True)
+            if camera is not None
+        ]
+        shown, targets, masks = (list(column) for column in zip(*seen, strict=True)) if seen else ([], [], [])
+        layered = session.layered() if stage.layers else None
+        toward = None
+        if follows and gaze is not None:
+            point = stage.placement.inside(looked_at(views, gaze, self._options.distance_m))
+            toward = [tangents_of(camera, point) for camera in shown]
+        stage.draw(scenes, shown, targets, rung, None, layered, masks, toward)
         session.graphics.context.finish()
         done = time.perf_counter()
         if self._options.keep_views is not None and tally.frames == self._options.frames:
-            shown = [(stage.places[0].camera(camera), target) for camera, target in seen]
-            _keep_views(self._options.keep_views, shown, motion, self._config, RUNGS[rung])
+            pictures = [(stage.places[0].camera(camera), target) for camera, target in zip(shown, targets, strict=True)]
+            _keep_views(self._options.keep_views, pictures, motion, self._config, RUNGS[rung])
         session.release()
         session.end_frame(timing, cameras)
         self._ladder.count()

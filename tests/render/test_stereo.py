@@ -55,6 +55,17 @@ def test_layers_hold_the_bits_of_two_passes(
     assert not np.array_equal(expected[0], expected[2])
 
 
+def test_small_faces_are_turned_around_for_both_alike(drawer: RealtimeRenderer, layers: LayeredTarget) -> None:
+    """A head of some pixels: rounded to parts of a pixel, many of its faces show their other side."""
+    area = (0, 0, 40, 32)
+    for step in range(12):
+        cameras = stereo_pair(Camera.orbit(0.5 * step, 0.1, distance_m=1.5, width=40, height=32, view_height_m=0.6))
+        drawer.draw(MotionCode(), cameras, layers.eyes, OPTIONS[2], viewports=[area, area])
+        expected = pixels(layers)
+        drawer.draw(MotionCode(), cameras, [layers.framebuffer], OPTIONS[2], viewports=[area], stereo="layers")
+        assert all(np.array_equal(*pair) for pair in zip(expected, pixels(layers), strict=True))
+
+
 def test_sides_show_the_picture_of_two_passes(drawer: RealtimeRenderer, moved: MotionCode) -> None:
     context, options = drawer.context, RenderOptions("baked", antialias=True)
     color, depth = context.texture((2 * WIDTH, HEIGHT), 4, dtype="f2"), context.depth_texture((2 * WIDTH, HEIGHT))

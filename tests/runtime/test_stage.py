@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from avatar3d.motion.code import MotionCode
+from avatar3d.render.build import Build
+from avatar3d.render.foveation import FoveationSettings, Inset
 from avatar3d.render.realtime import create_context
-from avatar3d.runtime.governor import BAKED, BLENDSHAPE, Change, read_config
+from avatar3d.render.stereo import LayeredTarget, offered
+from avatar3d.runtime.governor import BAKED, BLENDSHAPE, LIVE, Change, read_config
 from avatar3d.runtime.overlay import LINES, WIDTH_M, Status, panel_place, text_picture
 from avatar3d.runtime.placement import FADE_END_M, FADE_START_M, VERTEX_STEP, Placement
 from avatar3d.runtime.stage import Stage
@@ -155,3 +160,62 @@ def test_text_is_drawn_line_by_line_and_cut_off_where_it_is_too_long():
     np.testing.assert_array_equal(one[: len(one) // 4], two[: len(two) // 4])
     assert text_picture(["m" * 500, *"abcdef"]).shape == one.shape
     assert text_picture([]).max() == 0
+
+
+def _both_eyes(stage, context, rung=BAKED, layered=False, **named):
+    """(SIZE, 2 · SIZE, 4) u8 of both eyes, of array images."""
+    target = LayeredTarget(context, SIZE, SIZE)
+    cameras = [stage.placement.camera(camera) for camera in _cameras()]
+    stage.draw(stage.prepare([MotionCode()] * len(stage.places)), cameras, target.eyes, rung, None, layered and target.framebuffer,
+               **named)  # fmt: skip
+    area = (0, 0, SIZE, SIZE)
+    pictures = [np.frombuffer(eye.read(viewport=area, components=4), np.uint8).reshape(SIZE, SIZE, 4) for eye in target.eyes]
+    target.release()
+    return np.concatenate(pictures, axis=1)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_layers_show_what_passes_show(context, heads):
+    if "layers" not in offered(context):
+        pytest.skip("this driver writes no layer from a vertex shader")
+    avatars = [synthetic_avatar(index) for index in range(heads)]
+    hidden = [np.array([[-1, -1], [0.2, -1], [-1, 0.2]], np.float32), None]
+    pictures = []
+    for stereo in ("passes", "layers"):
+        stage = Stage(avatars, context, read_config(), (0.0, 0.0, 0.0, 0.0), DISTANCE_M, Build(stereo=stereo))
+        stage.placement, stage.lines = HERE, ["panel"]
+        assert stage.layers == (stereo == "layers")
+        pictures.append(_both_eyes(stage, context, layered=stage.layers, hidden=hidden))
+        stage.close()
+    assert np.array_equal(*pictures) and pictures[0].any()
+
+
+def test_a_foveated_stage_is_sharp_where_the_eye_looks_and_alike_elsewhere(context):
+    settings = FoveationSettings(3.0, 1.0, 0.5, 2, "byte")
+    plain, foveated = (
+        Stage([synthetic_avatar()], context, read_config(), (0.0, 0.0, 0.0, 0.0), DISTANCE_M, None, chosen)
+        for chosen in (None, settings)
+    )
+    plain.placement = foveated.placement = HERE
+    whole = _both_eyes(plain, context).astype(int)
+    for toward in (None, [(0.06, 0.04), (-0.002, 0.04)]):
+        seen = _both_eyes(foveated, context, toward=toward).astype(int)
+        for eye, camera in enumerate(_cameras()):
+            left, bottom, right, top = Inset.of(camera, settings, toward[eye] if toward else (0.0, 0.0)).sharp
+            columns = slice(eye * SIZE + left, eye * SIZE + right)
+            assert np.array_equal(seen[bottom:top, columns], whole[bottom:top, columns])
+        assert not np.array_equal(seen, whole)
+        assert np.abs(seen - whole).mean() < 3
+    for stage in (plain, foveated):
+        stage.close()
+
+
+def test_a_live_field_without_a_bake_stays_live_in_the_periphery(context):
+    avatar = replace(synthetic_avatar(), baked=None)
+    settings = FoveationSettings(3.0, 1.0, 1.0, 9, "half")
+    stage = Stage([avatar], context, read_config(), (0.0, 0.0, 0.0, 0.0), DISTANCE_M, None, settings)
+    plain = Stage([avatar], context, read_config(), (0.0, 0.0, 0.0, 0.0), DISTANCE_M)
+    stage.placement = plain.placement = HERE
+    assert np.abs(_both_eyes(stage, context, LIVE).astype(int) - _both_eyes(plain, context, LIVE)).max() <= 1
+    for each in (plain, stage):
+        each.close()

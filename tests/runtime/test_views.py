@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from avatar3d.errors import InputError
 from avatar3d.motion.code import quaternion_matrix
-from avatar3d.runtime.views import CROP_MARGIN_PX, EyeView, angles_of, camera_of, cropped, eye_distance_m
+from avatar3d.runtime.views import (
+    CROP_MARGIN_PX,
+    EyeView,
+    angles_of,
+    camera_of,
+    cropped,
+    equal_sized,
+    eye_distance_m,
+    looked_at,
+    tangents_of,
+)
 
 half = st.floats(0.2, 1.1)
 views = st.builds(
@@ -99,3 +109,39 @@ def test_an_empty_frustum_is_refused():
 def test_the_distance_of_the_eyes_is_the_ipd():
     pair = [EyeView((0, 0, 0, 1), (side * 0.0315, 1.6, 0.2), (-1, 1, 1, -1)) for side in (-1.0, 1.0)]
     assert eye_distance_m(pair) == pytest.approx(0.063)
+
+
+def test_parts_are_grown_to_one_size_and_stay_in_their_pictures():
+    whole = [camera_of(EyeView((0, 0, 0, 1), (x, 0, 0), (-0.6, 0.8, 0.7, -0.7)), 400, 300) for x in (-0.03, 0.03)]
+    # The left eye's part lies at the right edge of its picture, and must move to grow.
+    parts = [
+        cropped(camera, camera.unproject(np.array(pixels, float), np.array([1.0, 1.0])))
+        for camera, pixels in zip(whole, ([(385, 100), (395, 120)], [(50, 100), (200, 260)]), strict=True)
+    ]
+    grown = equal_sized(parts, whole)
+    assert parts[0].width < parts[1].width == grown[0].width == grown[1].width
+    assert grown[0].height == grown[1].height == max(part.height for part in parts)
+    for part, camera, picture in zip(parts, grown, whole, strict=True):
+        shift = picture.intrinsics[:2, 2] - camera.intrinsics[:2, 2]
+        before = picture.intrinsics[:2, 2] - part.intrinsics[:2, 2]
+        assert (shift == np.rint(shift)).all() and (shift >= 0).all()
+        assert (shift <= before).all() and (shift + (camera.width, camera.height) <= (picture.width, picture.height)).all()
+        assert (shift + (camera.width, camera.height) >= before + (part.width, part.height)).all()
+        np.testing.assert_array_equal(camera.center, picture.center)
+    assert equal_sized([None, parts[1]], whole) == [None, parts[1]]
+
+
+def test_both_eyes_meet_in_the_point_that_is_looked_at():
+    turn = (0.0, np.sin(0.2), 0.0, np.cos(0.2))  # the head turned to its left, by 0.4 rad
+    side = np.array([np.cos(0.4), 0.0, -np.sin(0.4)])
+    pair = [EyeView(turn, tuple(sign * 0.0315 * side), (-0.7, 0.7, 0.7, -0.7)) for sign in (-1, 1)]
+    up = (np.sin(0.05), 0.0, 0.0, np.cos(0.05))
+    point = looked_at([pair[0], EyeView(tuple(-np.array(turn)), pair[1].position, pair[1].angles)], up, 0.8)
+    np.testing.assert_allclose(np.linalg.norm(point), 0.8, atol=1e-9)
+    np.testing.assert_allclose(point / 0.8, [-np.sin(0.4) * np.cos(0.1), np.sin(0.1), -np.cos(0.4) * np.cos(0.1)], atol=1e-9)
+    cameras = [camera_of(view, 100, 100) for view in pair]
+    (left, above), (right, same) = (tangents_of(camera, point) for camera in cameras)
+    assert above == pytest.approx(same) == pytest.approx(np.tan(0.1))
+    # Each eye turns inward.
+    assert left == pytest.approx(-right) and left == pytest.approx(0.0315 / (0.8 * np.cos(0.1)))
+    assert tangents_of(cameras[0], np.array([0.0, 0.0, 5.0])) == (0.0, 0.0)

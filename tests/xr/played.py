@@ -29,7 +29,8 @@ class PlayedRuntime:
     """extensions: offered beside the least. refused: of FACE_FUNCTIONS' trackers, those that cannot be made ({name: result}).
 
     face: {place: weight} told by the trackers. held: pose of a hand that holds, {0 or 1: XrPosef}. eyes: quaternion xyzw of the
-    gaze or None. levels: thermal level by domain. events: to be polled.
+    gaze or None. levels: thermal level by domain. events: to be polled. masks: (vertices, indices) of what is hidden by eye.
+    arrays: whether a swapchain may have two layers.
     """
 
     def __init__(self, xr, graphics, extensions=()):
@@ -45,6 +46,8 @@ class PlayedRuntime:
         self.eyes = None
         self.levels: dict[int, object] = {}
         self.events: list[object] = []
+        self.masks: dict[int, tuple[list[tuple[float, float]], list[int]]] = {}
+        self.arrays = True
         self.ends: list[int] = []  # layers of each frame that was ended
         self._spaces: dict[int, str] = {}
         self._paths: list[str] = ["none"]
@@ -106,6 +109,11 @@ class PlayedRuntime:
 
     def create_swapchain(self, session, info):
         context = self._graphics.context
+        if info.array_size == 1:
+            self._textures.append(context.texture((WIDTH, HEIGHT), 4, bytes(WIDTH * HEIGHT * 4)))
+            return self._handle(self._xr.Swapchain)
+        if not self.arrays:
+            raise self._xr.exception.FeatureUnsupportedError()
         layers = [bytes(WIDTH * HEIGHT * 4 * info.array_size)]
         self._textures.append(context.texture_array((WIDTH, HEIGHT, info.array_size), 4, layers[0]))
         return self._handle(self._xr.Swapchain)
@@ -205,6 +213,21 @@ class PlayedRuntime:
 
     def _xrGetOpenGLGraphicsRequirementsKHR(self, instance, system, needs):
         needs._obj.min_api_version_supported = 3 << 48 | 3 << 32
+        return 0
+
+    def _xrGetVisibilityMaskKHR(self, session, kind, eye, mask_type, mask):
+        assert mask_type == self._xr.VisibilityMaskTypeKHR.HIDDEN_TRIANGLE_MESH.value
+        if "xrGetVisibilityMaskKHR" in self.refused:
+            return self.refused["xrGetVisibilityMaskKHR"]
+        vertices, indices = self.masks.get(eye, ([], []))
+        told = mask._obj
+        told.vertex_count_output, told.index_count_output = len(vertices), len(indices)
+        if told.vertex_capacity_input:
+            assert (told.vertex_capacity_input, told.index_capacity_input) == (len(vertices), len(indices))
+            for place, (x, y) in enumerate(vertices):
+                told.vertices[place].x, told.vertices[place].y = x, y
+            for place, index in enumerate(indices):
+                told.indices[place] = index
         return 0
 
     def _face_call(self, name, *arguments):

@@ -7,10 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from avatar3d.motion.code import ARKIT_INDEX, look_angles
+from avatar3d.camera import Camera
+from avatar3d.motion.code import ARKIT_INDEX, MotionCode, look_angles
 from avatar3d.motion.vocabulary import vocabulary
-from avatar3d.xr.session import PERFORMANCE, THERMAL, FrameTiming, HeadsetSession, SessionOptions
-from tests.xr.played import FACE_FUNCTIONS, played_runtime
+from avatar3d.render.frame import RenderOptions
+from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.runtime.views import camera_of, cropped
+from avatar3d.xr.session import PERFORMANCE, THERMAL, VISIBILITY_MASK, FrameTiming, HeadsetSession, SessionOptions
+from tests.make_avatar import synthetic_avatar
+from tests.xr.played import FACE_FUNCTIONS, HEIGHT, WIDTH, played_runtime
 
 xr = pytest.importorskip("xr", reason="pyopenxr is not installed")
 GAZE = "XR_EXT_eye_gaze_interaction"
@@ -207,3 +212,88 @@ def test_a_frame_that_was_waited_for_ahead_is_given_up_before_the_session_stops(
         runtime.says(xr.SessionState.READY)
         _frame(session)
         assert session.running and runtime.ends == [0, 0, 0]
+
+
+# Invented: the outer lower corner of each eye, as tangents.
+LEFT_MASK = [(-0.8, -0.8), (0.0, -0.8), (-0.8, 0.0), (-0.9, -0.9)], [0, 1, 2, 3, 0, 2]
+RIGHT_MASK = [(0.8, -0.8), (0.0, -0.8), (0.8, 0.0)], [0, 2, 1]
+
+
+def _cameras(session, timing):
+    return [camera_of(view, session.width, session.height) for view in session.locate(timing)]
+
+
+def test_what_the_headset_hides_is_told_in_each_eyes_own_picture(monkeypatch):
+    with played_runtime(monkeypatch, VISIBILITY_MASK) as runtime:
+        runtime.masks = {0: LEFT_MASK, 1: RIGHT_MASK}
+        with _opened(runtime) as session:
+            assert session.uses_masks
+            cameras = _cameras(session, _frame(session))
+            left, right = session.hidden(cameras)
+            edge = math.tan(0.7)
+            np.testing.assert_allclose(left[:3] * edge, LEFT_MASK[0][:3], atol=1e-6)
+            assert left.shape == (6, 2) and right.shape == (3, 2)
+            np.testing.assert_allclose(right * edge, np.array(RIGHT_MASK[0])[[0, 2, 1]], atol=1e-6)
+            # A part of the view where nothing is hidden needs no mask.
+            above = cropped(cameras[0], cameras[0].unproject(np.array([[20.0, 5.0], [30.0, 9.0]]), np.array([1.0, 1.0])), 1)
+            assert session.hidden([above, None]) == [None, None]
+            runtime.masks[0] = ([], [])
+            runtime.events.append(xr.EventDataVisibilityMaskChangedKHR(view_index=0))
+            session.poll()
+            assert session.hidden(cameras)[0] is None and session.hidden(cameras)[1] is not None
+
+
+def test_a_mask_that_is_refused_or_nonsense_hides_nothing(monkeypatch):
+    with played_runtime(monkeypatch, VISIBILITY_MASK) as runtime:
+        runtime.masks = {0: (LEFT_MASK[0], [0, 1, 7]), 1: ([(0.0, float("nan"))] * 3, [0, 1, 2])}
+        with _opened(runtime) as session:
+            assert not session.uses_masks
+            assert session.hidden(_cameras(session, _frame(session))) == [None, None]
+        runtime.masks = {0: LEFT_MASK}
+        runtime.refused = {"xrGetVisibilityMaskKHR": UNSUPPORTED}
+        with _opened(runtime) as session:
+            assert not session.uses_masks
+
+
+def _eye_pictures(framebuffers):
+    areas = (0, 0, WIDTH, HEIGHT)
+    return [np.frombuffer(framebuffer.read(viewport=areas, components=4), np.uint8).copy() for framebuffer in framebuffers]
+
+
+def test_the_layers_of_the_array_are_the_eyes_pictures(monkeypatch):
+    with played_runtime(monkeypatch) as runtime, _opened(runtime) as session:
+        if not session.layers:
+            pytest.skip("this driver writes no layer from a vertex shader")
+        renderer, options = RealtimeRenderer(runtime.graphics.context), RenderOptions("baked", antialias=True)
+        renderer.load(synthetic_avatar(), [options], ("passes", "layers"))
+        cameras = [Camera.orbit(yaw, width=WIDTH, height=HEIGHT) for yaw in (-0.05, 0.05)]
+        area = (0, 0, WIDTH, HEIGHT)
+        framebuffers = session.acquire()
+        renderer.draw(MotionCode(), cameras, framebuffers, options, viewports=[area, area])
+        expected = _eye_pictures(framebuffers)
+        for framebuffer in framebuffers:
+            framebuffer.clear(viewport=area)
+        renderer.draw(MotionCode(), cameras, [session.layered()], options, viewports=[area], stereo="layers")
+        drawn = _eye_pictures(framebuffers)
+        assert all(np.array_equal(*pair) for pair in zip(expected, drawn, strict=True))
+        assert drawn[0].any() and not np.array_equal(*drawn)
+        renderer.close()
+
+
+def test_a_runtime_without_arrays_gets_two_swapchains(monkeypatch):
+    with played_runtime(monkeypatch) as runtime:
+        runtime.arrays = False
+        with _opened(runtime) as session:
+            assert not session.uses_arrays and not session.layers and session.layered() is None
+            left, right = session.acquire()
+            for framebuffer, shade in ((left, 0.2), (right, 1.0)):
+                framebuffer.clear(shade, shade, shade, 1.0, viewport=(0, 0, WIDTH, HEIGHT))
+            pictures = _eye_pictures((left, right))
+            assert (pictures[0].reshape(-1, 4)[:, 0] == 51).all() and (pictures[1] == 255).all()
+
+
+def test_a_gaze_for_the_picture_alone_asks_for_no_face(monkeypatch):
+    with played_runtime(monkeypatch, *FACES, GAZE) as runtime, _opened(runtime, gaze=True) as session:
+        assert GAZE in runtime.enabled and not set(FACES) & set(runtime.enabled)
+        runtime.eyes = _turn((0, 1, 0), 0.1)
+        np.testing.assert_allclose(session.gaze(_frame(session)), runtime.eyes, atol=1e-6)

@@ -41,6 +41,8 @@ class PlayedSession:
     width, height, eyes, hz = 48, 40, 2, 1.0
     runtime, system, uses_arrays, gives_depth, reads_face, hand = "played", "none", True, False, False, None
     wearer_extensions, behind_ns = (), 0
+    layers = uses_masks = False
+    eyes = None
 
     def __init__(self, context, steps=(), gone_after=None, recenter_at=None, hot_from=None, position=(0.0, 0.0, 0.0)):
         self.graphics = Graphics("played", context, "none", lambda: None, lambda name: None)
@@ -95,11 +97,17 @@ class PlayedSession:
         x, y, z = self._position
         return [EyeView((0, 0, 0, 1), (x + side * 0.0315, y, z), ANGLES) for side in (-1, 1)]
 
+    def hidden(self, cameras):
+        return [None] * len(cameras)
+
+    def layered(self):
+        return None
+
     def holding(self, timing):
         return self.hand
 
     def gaze(self, timing):
-        return None
+        return self.eyes
 
     def face(self, timing, gaze=None):
         return None
@@ -136,7 +144,7 @@ def play(monkeypatch, context):
         monkeypatch.setattr(tally_module, "EVERY_S", 0.0)
 
         def watched(stage, *arguments):
-            shown._overlaid = list(stage.lines)
+            shown._overlaid, shown._toward = list(stage.lines), arguments[-1]
             return DRAW(stage, *arguments)
 
         monkeypatch.setattr(Stage, "draw", watched)
@@ -348,3 +356,21 @@ def test_a_trace_holds_the_steps_of_each_frame_with_their_latencies(play, contex
     for before, after in pairwise(events):
         assert after["ts"] >= before["ts"] + before["dur"] - 1
     assert all("head_ms" in event["args"] for event in events)
+
+
+@pytest.mark.parametrize(
+    ("kind", "eyes", "across"),
+    [("fixed", (0, 0, 0, 1), None), ("gaze", None, None), ("gaze", (0, np.sin(0.05), 0, np.cos(0.05)), -np.tan(0.1))],
+)
+def test_the_sharp_part_follows_the_eyes_where_they_are_told(play, context, kind, eyes, across):
+    session = PlayedSession(context)
+    session.eyes = eyes
+    result, shown = play([session], foveation=kind)
+    assert result["foveation"] == kind and result["rendered"] == 11
+    if across is None:
+        assert shown._toward is None
+        return
+    (left, above), (right, same) = shown._toward
+    assert (left + right) / 2 == pytest.approx(across, abs=1e-3)
+    assert (above, same) == pytest.approx((0, 0), abs=1e-3)
+    assert left - right == pytest.approx(0.063 / (0.8 * np.cos(0.1)), abs=1e-3)
