@@ -52,7 +52,7 @@ class PlayedSession:
         self.calls: list[str] = []
         self._steps, self._gone_after, self._recenter_at, self._hot_from = list(steps), gone_after, recenter_at, hot_from
         self._position = position
-        self._display_ns = time.monotonic_ns() + PERIOD_NS
+        self._display_ns: int | None = None  # set by the first frame: until then shaders compile
         depth = context.depth_renderbuffer((48, 40))
         self._targets = [context.framebuffer([context.texture((48, 40), 4)], depth) for _ in range(2)]
 
@@ -73,6 +73,7 @@ class PlayedSession:
         return self._hot_from is not None and len(self.shown) >= self._hot_from
 
     def wait_frame(self):
+        self._display_ns = self._display_ns or time.monotonic_ns() + PERIOD_NS
         self._display_ns += PERIOD_NS * (self._steps.pop(0) if self._steps else 1)
         return FrameTiming(self._display_ns, self._display_ns, PERIOD_NS, len(self.shown) > 0, self._begin_ns())
 
