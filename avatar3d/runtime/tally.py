@@ -32,6 +32,7 @@ class Tally:
     prepare_ms: list[float] = field(default_factory=list)
     shown_s: float = 0.0  # time in which frames were shown, gaps between sessions left out
     timed: int = 0  # frames in that time
+    cpu_s: float = 0.0  # of all threads of this process in that time, a software driver's too
     _recent_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_FRAMES))
     _written_s: float = float("-inf")
 
@@ -81,6 +82,7 @@ class Tally:
             "rendered": self.rendered,
             "late": self.late,
             "fps": round(self.timed / self.shown_s, 2) if self.shown_s > 0 and self.timed > 0 else 0.0,
+            "cpu_ms_per_frame": round(self.cpu_s / self.rendered * 1e3, 2) if self.rendered else None,
             "draw_ms_p50": _percentile(self.draw_ms, 50),
             "draw_ms_p95": _percentile(self.draw_ms, 95),
             "prepare_ms_p50": _percentile(self.prepare_ms, 50),

@@ -115,6 +115,7 @@ class View:
     def _frames(self, period_s: float) -> None:
         options, window, tally = self._options, self._window, self._tally
         began_s = last_s = due_s = time.monotonic()
+        cpu_s = time.process_time()
         while options.frames is None or tally.frames < options.frames:
             # A display that does not hold us back (a virtual one) is waited for by the clock.
             window.poll(max(0.0, due_s - time.monotonic() - EARLY_S))
@@ -131,7 +132,7 @@ class View:
             shown_s = time.monotonic()
             late = tally.frames > 1 and shown_s - last_s > 1.5 * period_s
             tally.late += late
-            tally.shown_s = shown_s - began_s
+            tally.shown_s, tally.cpu_s = shown_s - began_s, time.process_time() - cpu_s
             tally.timed = tally.frames
             last_s = shown_s
             self._ladder.observe(shown_s, draw_ms, period_s * 1e3, late, self._cast.source_age_s(time.monotonic_ns()))

@@ -183,7 +183,7 @@ class Show:
         self._period_ns = round(1e9 / session.hz) if session.hz else 0
         waiting_since = time.monotonic()
         began_s: float | None = None
-        counted = self._tally.rendered
+        counted, cpu_s = self._tally.rendered, time.process_time()
         try:
             while self._options.frames is None or self._tally.frames < self._options.frames:
                 session.poll()
@@ -218,6 +218,7 @@ class Show:
                     last = None
         finally:
             if began_s is not None:
+                self._tally.cpu_s += time.process_time() - cpu_s
                 self._tally.shown_s += time.monotonic() - began_s
                 self._tally.timed += self._tally.rendered - counted - 1
 
@@ -225,9 +226,9 @@ class Show:
         """One frame from begin to end: (whether it was drawn, drawing time in ms)."""
         stage, tally = self._stage, self._tally
         assert stage is not None
-        session.begin_frame()
         tally.frames += 1
         if not timing.should_render:
+            session.begin_frame()
             session.end_frame(timing, None)
             return False, 0.0
         if self._ladder.state is None:
@@ -244,6 +245,8 @@ class Show:
         lines = tally.lines(self._ladder, self._cast, self._options.overlay)
         stage.lines = stage.lines if lines is None else lines
         prepared = time.perf_counter()
+        hand = session.holding(timing)
+        session.begin_frame()  # after what is not drawing: runtimes time both parts, and pace the frames by the longer one
         framebuffers = session.acquire()
         acquired = time.perf_counter()
         views = session.locate(timing)
@@ -256,7 +259,7 @@ class Show:
         if stage.placement is None:
             stage.placement = in_front_of(views, self._options.distance_m, self._options.height_m)
             self._facts["viewer_ipd_mm"] = round(eye_distance_m(views) * 1000, 2)
-        stage.placement = self._carry(stage.placement, session.holding(timing))
+        stage.placement = self._carry(stage.placement, hand)
         follows = self._options.foveation == "gaze"
         gaze = session.gaze(timing) if follows or self._wearer is not None else None
         if self._wearer is not None:
