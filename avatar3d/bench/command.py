@@ -83,6 +83,7 @@ def _measure(
 ) -> tuple[dict[str, object], list[str]]:
     from avatar3d.bench.field import POINTS, shader_ms, training_ms
     from avatar3d.bench.measure import CONTROL, Case, stage_shares, time_cases
+    from avatar3d.bench.stereo import foveated_cases, foveated_row, stereo_cases, stereo_result
 
     avatar = stand.renderer.avatar
     sizes = QUICK_SIZES if arguments.quick else SIZES
@@ -94,7 +95,9 @@ def _measure(
         for name, options in [(CONTROL, None), *rungs.items()]
     ]
     other = Case("baked, other outline", replace(rungs["baked"], antialias=not rungs["baked"].antialias), *RATIO_SIZE, 2)
-    timings = time_cases(stand, [*cases, other], arguments.seconds, progress)
+    at_once = stereo_cases(stand, rungs["baked"], RATIO_SIZE)
+    foveated = foveated_cases(stand, rungs["baked"], [size for size in sizes if size[0] >= RATIO_SIZE[0]])
+    timings = time_cases(stand, [*cases, other, *at_once, *foveated], arguments.seconds, progress)
     control = {(case.width, case.height, case.eyes): timings[case].summary() for case in cases if case.options is None}
     runs: list[dict[str, Any]] = []
     controls: list[dict[str, Any]] = []
@@ -106,6 +109,11 @@ def _measure(
         (controls if case.options is None else runs).append(row)
     at_ratio = {row["rung"]: row for row in runs if (row["width"], row["height"], row["eyes"]) == (*RATIO_SIZE, 2)}
     outline = at_ratio["baked"]["cpu_ms"] - timings[other].summary()["cpu_ms"]
+    whole_views = {(row["width"], row["height"]): row for row in runs if row["rung"] == "baked" and row["eyes"] == 2}
+    plain_mesh = control[*RATIO_SIZE, 2]
+    foveation = [
+        foveated_row(stand, case, timings[case], whole_views[case.width, case.height], plain_mesh) for case in foveated
+    ]
     shares = {name: stage_shares(stand, Case(name, options, *RATIO_SIZE, 2)) for name, options in rungs.items()}
     same, whole, parity_reason = _parity(arguments, avatar, rungs, stand.renderer)
     shader = shader_ms(stand)
@@ -122,6 +130,8 @@ def _measure(
         "baked_over_mesh": at_ratio["baked"]["over_mesh"],
         "live_over_mesh": at_ratio["live"]["over_mesh"],
         "reduced_over_mesh": at_ratio["reduced"]["over_mesh"],
+        "stereo": stereo_result(at_ratio["baked"], at_once, timings),
+        "foveation": foveation,
         "stage_shares": shares,
         "antialias_cpu_ms": round(outline if rungs["baked"].antialias else -outline, 3),
         "parity_psnr_db": same,
@@ -201,6 +211,14 @@ def _table(result: dict[str, object]) -> list[str]:
         values = result[key]
         shown = ", ".join(f"{name} {'-' if value is None else f'{value:.1f} dB'}" for name, value in values.items())  # type: ignore[attr-defined]
         lines.append(f"{title}: {shown}")
+    for way, row in result["stereo"].items():  # type: ignore[attr-defined]
+        if row is not None and way != "passes":
+            lines.append(f"baked, both eyes at once ({way}): {row['over_passes']:.2f} of the processor time of two passes")
+    for row in result["foveation"]:  # type: ignore[attr-defined]
+        lines.append(
+            f"baked, foveated, {row['width']}×{row['height']}: p50 {row['p50_ms']:.2f} ms, {row['cpu_over_whole']:.2f} of the whole's "
+            f"processor time; {row['psnr_inset_db']:.1f} dB in the inset, {row['psnr_whole_db']:.1f} dB in all"
+        )
     for size, choice in result["drawing"].items():  # type: ignore[attr-defined]
         lines.append(f"drawn at {size}, {choice['source']}: {', '.join(choice['build'].values())}")
     speedup = result["field_speedup_over_nerfstudio"]

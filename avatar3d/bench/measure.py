@@ -16,9 +16,14 @@ from avatar3d.bench.control import PlainMesh
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.build import Build
+from avatar3d.render.foveation import Foveation, read_foveation
 from avatar3d.render.frame import RenderOptions
+from avatar3d.render.part import Part
 from avatar3d.render.realtime import RealtimeRenderer, create_context
+from avatar3d.render.stereo import LayeredTarget, Stereo
 from avatar3d.render.tune import Choice, choose, is_software
+from avatar3d.runtime.stage import outline_points
+from avatar3d.runtime.views import cropped
 
 CONTROL = "plain mesh"
 VIEW_HEIGHT_M = 0.36  # head and hair cover about 44 % of a square picture
@@ -31,13 +36,17 @@ WARM_FRAMES = 1  # untimed at each visit: they meet the caches that the case bef
 
 @dataclass(frozen=True)
 class Case:
-    """What is drawn: a rung's name with its options, or the control (options None); pixels of one eye; eyes."""
+    """What is drawn: a rung's name with its options, or the control (options None); pixels of one eye; eyes.
+
+    way: "passes", "layers" or "sides" (avatar3d.render.stereo), or "foveated": coarser away from the optical axes.
+    """
 
     name: str
     options: RenderOptions | None
     width: int
     height: int
     eyes: int
+    way: str = "passes"
 
 
 @dataclass
@@ -92,6 +101,8 @@ class Stand:
         self.choices: dict[tuple[int, int], Choice] = {}
         self.motions = talking()
         self._framebuffers: dict[tuple[int, int], Any] = {}
+        self._layers: dict[tuple[int, int], LayeredTarget] = {}
+        self.foveation = Foveation(self.context, read_foveation())
         self.control = PlainMesh(self.context, avatar, avatar.faces)
 
     def tune(self, width: int, height: int, mode: str, quiet: bool) -> Choice:
@@ -120,12 +131,65 @@ class Stand:
         self.renderer.build = chosen.build if chosen is not None else Build()
         if case.options is None:
             self.control.draw(self.renderer.pose(motion), cameras, framebuffer, areas)
+        elif case.way == "foveated":
+            self._draw_foveated(case.options, motion, cameras, framebuffer, areas)
+        elif case.way == "layers":
+            layers = self._layered(case.width, case.height)
+            self.renderer.draw(motion, cameras, [layers], case.options, viewports=areas[:1], stereo="layers")
+        elif case.way == "sides":
+            self.renderer.draw(motion, cameras, [framebuffer], case.options, stereo="sides")
         else:
             self.renderer.draw(motion, cameras, [framebuffer] * case.eyes, case.options, viewports=areas)
         self.context.finish()
 
+    def _layered(self, width: int, height: int) -> Any:
+        """A framebuffer of two layers, kept."""
+        if (width, height) not in self._layers:
+            self._layers[width, height] = LayeredTarget(self.context, width, height)
+        return self._layers[width, height].framebuffer
+
+    def _draw_foveated(
+        self,
+        options: RenderOptions,
+        motion: MotionCode,
+        cameras: Sequence[Camera],
+        framebuffer: Any,
+        areas: Sequence[tuple[int, int, int, int]],
+    ) -> None:
+        """As the runtime does it: only what holds the head is joined from a coarse and a sharp picture."""
+        scene = self.renderer.prepare(motion)
+        parts, places = [], []
+        for camera, (x, y, width, height) in zip(cameras, areas, strict=True):
+            framebuffer.clear(viewport=(x, y, width, height))
+            part = cropped(camera, outline_points(scene)) or camera
+            left, top = np.rint(camera.intrinsics[:2, 2] - part.intrinsics[:2, 2]).astype(int).tolist()
+            parts.append(part)
+            places.append((x + left, y + height - top - part.height, part.width, part.height))
+
+        def draw_views(
+            seen: Sequence[Camera],
+            targets: Sequence[Any],
+            viewports: Sequence[tuple[int, int, int, int]],
+            hidden: Sequence[np.ndarray | None],
+            inside: Sequence[Part | None],
+            coarse: bool,
+        ) -> None:
+            own = self.foveation.settings.coarse_options(options) if coarse else options
+            self.renderer.draw(scene, seen, targets, own, viewports=viewports, hidden=hidden, parts=inside)
+
+        self.foveation.draw(draw_views, parts, [framebuffer] * len(parts), places)
+
+    def load(self, case: Case) -> None:
+        """Compile what a case draws with."""
+        if case.options is None:
+            return
+        ways: dict[str, Sequence[Stereo]] = {"layers": ("layers",), "sides": ("sides",)}
+        own = [case.options, self.foveation.settings.coarse_options(case.options)] if case.way == "foveated" else [case.options]
+        self.renderer.load(self.renderer.avatar, own, ways.get(case.way, ("passes",)))
+
     def close(self) -> None:
         """Free the renderer and the context, which takes the rest along."""
+        self.foveation.release()
         self.renderer.close()
         self.context.__exit__(None, None, None)
         self.context.release()

@@ -32,7 +32,7 @@ TRIALS = 4  # drawings of a rung when it is measured; the first warms and is not
 TRIAL_ANGLES = ((-0.78, 0.78, 0.78, -0.78), (0.0316, 0.0, 0.0))  # of a usual headset: half angles in rad, half an IPD in m
 
 
-def _outline(scene: Scene) -> np.ndarray:
+def outline_points(scene: Scene) -> np.ndarray:
     """(N, 3) points of the head's world that bound the posed head and its hair."""
     points = scene.vertices[::OUTLINE_STEP]
     if scene.hair is None:
@@ -126,7 +126,7 @@ class Stage:
 
     def cut(self, scenes: Sequence[Scene], cameras: Sequence[Camera]) -> list[Camera | None]:
         """Cameras of the scene's frame cut to what is to be seen."""
-        points = [place.outside(_outline(scene)) for place, scene in zip(self.places, scenes, strict=True)]
+        points = [place.outside(outline_points(scene)) for place, scene in zip(self.places, scenes, strict=True)]
         if self.lines:
             corner, right, up = panel_place(_middle(cameras), len(self.lines))
             points.append(np.stack([corner, corner + right, corner + up, corner + right + up]))
