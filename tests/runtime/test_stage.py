@@ -216,6 +216,7 @@ def test_a_live_field_without_a_bake_stays_live_in_the_periphery(context):
     stage = Stage([avatar], context, read_config(), (0.0, 0.0, 0.0, 0.0), DISTANCE_M, None, settings)
     plain = Stage([avatar], context, read_config(), (0.0, 0.0, 0.0, 0.0), DISTANCE_M)
     stage.placement = plain.placement = HERE
-    assert np.abs(_both_eyes(stage, context, LIVE).astype(int) - _both_eyes(plain, context, LIVE)).max() <= 1
+    # The periphery is blended in half floats, not in eight bits.
+    assert np.abs(_both_eyes(stage, context, LIVE).astype(int) - _both_eyes(plain, context, LIVE)).max() <= 3
     for each in (plain, stage):
         each.close()
