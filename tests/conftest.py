@@ -1,11 +1,25 @@
-"""Fixtures that several folders of tests share: avatars enrolled once per run from real photos."""
+"""Fixtures that several folders of tests share: avatars enrolled once per run from real photos; settings of the whole run."""
 
+import os
 import sys
 from pathlib import Path
 
+# As the command line does it, before numpy is imported: sums then round the same whatever the number of cores.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# No test depends on how busy the machine is or on chance: no time limits, and the same examples in every run.
+settings.register_profile(
+    "avatar3d",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("avatar3d")
 
 
 @pytest.fixture(scope="session")

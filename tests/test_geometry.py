@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from avatar3d.geometry import random_points, sample_bilinear, smoothstep, unit
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(x=st.floats(0.5, 6.5), y=st.floats(0.5, 4.5))
 def test_bilinear_sampling_reproduces_a_plane(x, y):
     columns, rows = np.meshgrid(np.arange(7) + 0.5, np.arange(5) + 0.5)

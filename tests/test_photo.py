@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageCms
 from samples import sample
@@ -297,7 +297,7 @@ def seed_file(kind):
     return _SEED_FILES[kind]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(
     kind=st.sampled_from(["JPEG", "PNG", "WEBP", "TIFF", "GIF", "PPM"]),
     changes=st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), min_size=1, max_size=8),

@@ -27,7 +27,7 @@ def test_what_lies_outside_the_photo_is_marked():
     assert tight.inside.all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.floats(0.2, 3.0), st.floats(-20, 20), st.floats(-20, 20))
 def test_resampling_keeps_a_ramp_where_continuous_coordinates_say(scale, dx, dy):
     columns, rows = np.meshgrid(np.arange(120) + 0.5, np.arange(120) + 0.5)

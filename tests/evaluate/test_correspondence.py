@@ -17,7 +17,7 @@ def _pair(size=96, ipd_m=0.063, yaw=0.0, pitch=0.0, inward=0.0):
     return stereo_pair(Camera.orbit(yaw, pitch, 0.6, size, size, 0.26), ipd_m, inward)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     yaw=st.floats(-3, 3), pitch=st.floats(-0.8, 0.8), ipd_m=st.floats(0.02, 0.08), inward=st.floats(-0.05, 0.05)
 )

@@ -20,7 +20,7 @@ def test_mapping_there_and_back(square, u, v):
     np.testing.assert_allclose(back, [[u, v]], atol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     angle=st.floats(-math.pi, math.pi),
     side=st.floats(60, 560),

@@ -70,7 +70,7 @@ def test_time_goes_forward_and_codes_are_counted():
     assert door.admit(np.zeros(52), time_ns=2**80, sequence=-5).sequence == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     arrays(np.float64, 52, elements=any_float),
     arrays(np.float64, 4, elements=any_float),

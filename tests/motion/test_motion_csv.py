@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from avatar3d.errors import InputError
@@ -74,7 +74,7 @@ def test_positive_yaw_faces_plus_x_and_positive_pitch_faces_up():
     np.testing.assert_allclose(quaternion_matrix(head_rotation(0, 0, math.pi / 2))[:, 0], [0, 1, 0], atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(codes=st.lists(code_strategy, min_size=1, max_size=4), step_ms=st.integers(1, 5000))
 def test_what_is_written_reads_back(tmp_path, codes, step_ms):
     timed = [

@@ -38,14 +38,14 @@ def random_code(random: np.random.Generator) -> MotionCode:
 frames = st.tuples(*(st.integers(group.low, group.high) for group in layout.GROUPS for _ in range(group.count)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(frames, frames, st.integers(1, layout.MAX_REFERENCE))
 def test_any_frame_comes_back_from_any_reference_and_from_none(frame, reference, age):
     assert wire.decode(wire.encode(frame, reference, age), reference, age) == frame
     assert wire.decode(wire.encode(frame, None), None) == frame
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(frames)
 def test_the_longest_frame_fits_into_a_packet(frame):
     assert wire.HEADER_BYTES[layout.FULL] + len(wire.encode(frame, None)) + layout.TAG_BYTES <= layout.MAX_PACKET
@@ -169,7 +169,7 @@ def test_the_browsers_decoder_decodes_the_golden_vectors_too(tmp_path):
     (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     script = tmp_path / "test.js"
     script.write_text(BROWSER_TEST % {"module": "./wire.js", "golden": GOLDEN}, encoding="utf-8")
-    done = subprocess.run([node, str(script)], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([node, str(script)], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert all(code is None for code in result["refused"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
+import random
 import socket
 import threading
 import time
@@ -25,13 +27,25 @@ from avatar3d.net.token import make_token, read_token
 
 needs_websockets = pytest.mark.skipif(importlib.util.find_spec("websockets") is None, reason="websockets is not installed")
 needs_zenoh = pytest.mark.skipif(importlib.util.find_spec("zenoh") is None, reason="eclipse-zenoh is not installed")
-SLOWLY_S = 20.0  # how long a busy machine may take
+SLOWLY_S = 60.0  # how long a busy machine may take
+PORTS = range(20_000, 32_000)  # below those that Linux gives to whoever asks for any: nobody is given one meanwhile
 
 
 def free_port(kind: int = socket.SOCK_DGRAM) -> int:
+    """A port for an end that is opened later than the other; where one is opened first, it takes port 0 and tells."""
+    while True:
+        port = random.choice(PORTS)
+        if not is_taken(port, kind):
+            return port
+
+
+def is_taken(port: int, kind: int = socket.SOCK_DGRAM) -> bool:
     with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+        return False
 
 
 class Feeder:
@@ -117,21 +131,25 @@ def test_tokens_are_read_and_made(tmp_path, monkeypatch):
 
 
 def test_a_stream_over_udp_is_a_motion_source_with_small_round_trips():
-    port = free_port()
     with ExitStack() as stack:
-        outlet = stack.enter_context(closing(UdpOutlet(LinkName.parse(str(port)))))
+        source = stack.enter_context(open_source(f"net:0?token={TOKEN.decode().replace(' ', '%20')}"))
+        outlet = stack.enter_context(closing(UdpOutlet(LinkName.parse(str(source._inlet.port)))))
         feeder = stack.enter_context(closing(Feeder(outlet)))
-        source = stack.enter_context(open_source(f"net:{port}?token={TOKEN.decode().replace(' ', '%20')}"))
         codes = codes_of(source, 60)
         now = time.monotonic_ns()
         assert len(codes) == 60
-        assert feeder.senders[0].round_trip_ns is not None
+        round_trip_ns = feeder.senders[0].round_trip_ns
+        assert round_trip_ns is not None
         times = [code.time_ns for code in codes]
         assert times == sorted(times)
         assert times[-1] <= now
-        # Its times are on this machine's clock, so the head can be compared with what was sent then.
-        wrong = [abs(code.weights[JAW] - head(code.time_ns).weights[JAW]) for code in codes[20:]]
-        assert np.median(wrong) < 0.1
+        # Its times are on this machine's clock, as well as a round trip can tell: the head is what was sent about then.
+        shifts_ns = np.linspace(-1, 1, 21) * max(round_trip_ns, 10_000_000)
+        wrong = [
+            min(abs(code.weights[JAW] - head(code.time_ns + round(shift)).weights[JAW]) for shift in shifts_ns)
+            for code in codes[20:]
+        ]
+        assert np.median(wrong) < 0.05
 
 
 def test_a_source_needs_a_token(monkeypatch):
@@ -147,16 +165,18 @@ def test_a_port_that_is_taken_is_told():
 
 @needs_websockets
 def test_a_websocket_serves_those_who_know_the_token_and_no_others():
-    name = LinkName.parse(f"ws:{free_port(socket.SOCK_STREAM)}")
     with ExitStack() as stack:
-        outlet = stack.enter_context(closing(open_outlet(name, TOKEN)))
+        outlet = stack.enter_context(closing(open_outlet(LinkName.parse("ws:0"), TOKEN)))
+        name = LinkName.parse(f"ws:{outlet.port}")
         stack.enter_context(closing(Feeder(outlet)))
         sources = [stack.enter_context(NetSource(open_inlet(name, TOKEN), TOKEN)) for _ in range(2)]
         assert len(codes_of(sources[0], 20)) == 20
         assert len(codes_of(sources[1], 20)) == 20  # one that joined late
         assert outlet.clients == 2
         with closing(open_inlet(name, b"wrong token")) as stranger, pytest.raises(InputError, match="token"):
-            stranger.receive(5.0)
+            deadline = time.monotonic() + SLOWLY_S
+            while time.monotonic() < deadline:
+                stranger.receive(1.0)
 
 
 @needs_websockets
@@ -177,7 +197,7 @@ def test_a_websocket_listener_waits_for_its_sender_and_follows_it_through_a_rest
 def test_heads_over_zenoh_from_one_process_reach_each_listener_a_late_one_too():
     from avatar3d.net.zenoh import ZenohInlet, ZenohOutlet, open_session
 
-    names = [LinkName.parse(f"zenoh:test/{index}") for index in range(4)]
+    names = [LinkName.parse(f"zenoh:test-{os.getpid()}/{index}") for index in range(4)]
     with ExitStack() as stack:
         session = stack.enter_context(closing(open_session(None)))
         outlets = [stack.enter_context(closing(ZenohOutlet(name, session))) for name in names]
@@ -210,11 +230,14 @@ def test_stream_and_listen_carry_a_recording(tmp_path, capsys):
 
     def listen() -> None:
         results["listen"] = command.run_listen(
-            arguments("listen", port, "-o", str(out), "--token", "12345678", "--seconds", "20", "--silence", "0.5")
+            arguments("listen", port, "-o", str(out), "--token", "12345678", "--seconds", "60", "--silence", "2")
         )
 
     thread = threading.Thread(target=listen)
     thread.start()
+    deadline = time.monotonic() + SLOWLY_S
+    while not is_taken(int(port)) and time.monotonic() < deadline:
+        time.sleep(0.01)
     results["stream"] = command.run_stream(
         arguments("stream", f"json:{recording}", "--to", port, "--token", "12345678", "--seconds", "3")
     )
@@ -239,7 +262,7 @@ def test_a_missing_token_is_made_and_printed(tmp_path, capsys, monkeypatch):
 
 def test_listening_to_a_wrong_token_says_so():
     port = free_port()
-    words = ("listen", str(port), "--token", "not that one", "--seconds", "2")
+    words = ("listen", str(port), "--token", "not that one", "--seconds", "4")
     with closing(UdpOutlet(LinkName.parse(str(port)))) as outlet, closing(Feeder(outlet)), pytest.raises(WorkError, match="token"):
         command.run_listen(arguments(*words))
 

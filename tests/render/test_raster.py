@@ -23,7 +23,7 @@ def jittered_grid(seed: int, count: int = 7) -> tuple[np.ndarray, np.ndarray]:
     return vertices.reshape(-1, 3), np.concatenate([np.stack([a, d, c], 1), np.stack([a, c, b], 1)])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.integers(40, 90), st.integers(40, 90))
 def test_a_sheet_covers_every_pixel_once(seed: int, width: int, height: int) -> None:
     vertices, faces = jittered_grid(seed)

@@ -93,26 +93,26 @@ def test_a_csv_is_opened_as_a_live_source(tmp_path):
         open_live("carrier-pigeon:7")
 
 
-class _Ramp:
-    """Codes at 200 Hz whose jaw opens and shuts; fails after `fail_after` codes."""
+class _Unplugged:
+    """Fails after `fail_after` codes."""
 
     live, ended = True, False
 
-    def __init__(self, fail_after: int | None = None) -> None:
-        self.count, self.closed, self._fail_after = 0, False, fail_after
+    def __init__(self, fail_after: int) -> None:
+        self.count, self._fail_after = 0, fail_after
 
     def read(self, timeout_s: float = 1.0) -> MotionCode | None:
-        if self._fail_after is not None and self.count >= self._fail_after:
+        if self.count >= self._fail_after:
             raise InputError("the camera was unplugged")
         time.sleep(0.005)
         self.count += 1
-        return _code(time.monotonic_ns(), 0.5 + 0.3 * np.sin(self.count / 40))
+        return _code(time.monotonic_ns(), 0.5)
 
     def close(self) -> None:
-        self.closed = True
+        pass
 
 
-def _until(condition, seconds=20.0):
+def _until(condition, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "nothing came"
@@ -120,15 +120,19 @@ def _until(condition, seconds=20.0):
 
 
 def test_the_pipeline_foretells_and_says_how_old_its_newest_code_is():
-    source = _Ramp()
-    pipeline = Pipeline(source)
-    _until(lambda: pipeline.at(time.monotonic_ns()).captured_ns is not None and pipeline.received > 20)
-    _until(lambda: pipeline.at(time.monotonic_ns()).motion.weights[JAW] > 0.1)
-    asked = time.monotonic_ns() + 20_000_000
+    clock, source = _Clock(), _Spoken()
+    pipeline = Pipeline(source, clock_ns=clock)
+    for index in range(100):  # a jaw that opens and shuts, at 200 Hz
+        clock.sleep(0.005)
+        source.waiting.append(_code(clock.now_ns, 0.5 + 0.3 * np.sin(index / 40)))
+        _until(lambda index=index: pipeline.received == 1 + index and pipeline.source_age_s(clock.now_ns) == 0)
+        pipeline.at(clock.now_ns)
+    assert pipeline.source_age_s(clock.now_ns + 70_000_000) == pytest.approx(0.07)
+    asked = clock.now_ns + 20_000_000
     moment = pipeline.at(asked)
     assert moment.motion.time_ns <= asked
-    assert moment.captured_ns < asked
-    assert 0.1 < moment.motion.weights[JAW] < 0.9
+    assert moment.captured_ns == clock.now_ns
+    assert moment.motion.weights[JAW] == pytest.approx(0.5 + 0.3 * np.sin(103 / 40), abs=0.1)
     pipeline.close()
     assert source.closed
 
@@ -149,14 +153,14 @@ class _Spoken:
     live, ended = True, False
 
     def __init__(self):
-        self.waiting = []
+        self.waiting, self.closed = [], False
 
     def read(self, timeout_s=1.0):
         time.sleep(0.002)
         return self.waiting.pop(0) if self.waiting else None
 
     def close(self):
-        pass
+        self.closed = True
 
 
 def test_a_source_that_falls_silent_is_left_for_idle_motion_and_taken_up_again():
@@ -191,7 +195,7 @@ def test_a_source_that_falls_silent_is_left_for_idle_motion_and_taken_up_again()
 
 
 def test_a_source_that_fails_is_heard_of_where_the_head_is_drawn():
-    pipeline = Pipeline(_Ramp(fail_after=3))
+    pipeline = Pipeline(_Unplugged(fail_after=3))
 
     def failed():
         try:

@@ -138,7 +138,7 @@ observations = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(observations, min_size=1, max_size=80),
     st.tuples(st.booleans(), st.booleans(), st.booleans(), st.just(True)),

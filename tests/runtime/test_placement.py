@@ -37,7 +37,7 @@ def _pair(orientation, middle):
     return [EyeView(tuple(orientation), tuple(np.asarray(middle) + side * 0.0315 * right), ANGLES) for side in (-1, 1)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.floats(-3.1, 3.1), st.floats(-1.2, 1.2), st.floats(-0.5, 0.5), st.tuples(*[st.floats(-2, 2)] * 3), st.floats(0.3, 3.0)
 )

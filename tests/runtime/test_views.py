@@ -30,7 +30,7 @@ views = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(views)
 def test_the_four_frustum_planes_are_the_picture_edges(view):
     camera = camera_of(view, 400, 300)
@@ -57,13 +57,13 @@ def test_an_invented_asymmetric_pair_has_its_axes_off_the_middle():
     assert near_left[1] == pytest.approx(near_right[1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(views)
 def test_angles_come_back(view):
     np.testing.assert_allclose(angles_of(camera_of(view, 640, 480)), view.angles, atol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(views, st.integers(0, 1000))
 def test_a_cut_view_sees_all_points_on_the_same_pixel_grid(view, seed):
     camera = camera_of(view, 800, 700)

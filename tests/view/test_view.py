@@ -31,7 +31,7 @@ from tests.make_avatar import synthetic_avatar
 
 ROOT = Path(__file__).resolve().parents[2]
 MIN_PSNR_DB = 40.0
-TIMEOUT_S = 120
+TIMEOUT_S = 600
 RUN = """
 import argparse, json, sys
 from avatar3d.errors import Avatar3dError

@@ -22,8 +22,10 @@ const server = createServer((request, response) => {
 });
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 
+const PATIENCE_MS = 300_000; // of a busy machine
 const browser = await chromium.launch({
   executablePath,
+  timeout: PATIENCE_MS,
   args: [
     "--use-gl=angle", "--use-angle=gl-egl", "--ignore-gpu-blocklist", "--no-sandbox",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
@@ -31,6 +33,7 @@ const browser = await chromium.launch({
 });
 try {
   const page = await browser.newPage({ viewport: { width: 512, height: 512 } });
+  page.setDefaultTimeout(PATIENCE_MS);
   const complaints = [];
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());

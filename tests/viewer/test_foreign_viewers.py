@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def _node(script: str, *arguments: str) -> dict:
-    done = subprocess.run(["node", HERE / script, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(["node", HERE / script, *arguments], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -67,7 +67,7 @@ def test_a_shell_script_and_a_missing_command_are_refused_in_a_sentence(tool, tm
 
 
 def test_without_a_command_it_says_how_to_give_one():
-    done = subprocess.run([sys.executable, TOOL, "--null"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, TOOL, "--null"], capture_output=True, text=True, timeout=600)
     assert done.returncode == 2
     assert "after --" in done.stderr
 

@@ -25,14 +25,17 @@ from tests.make_avatar import synthetic_avatar
 pytest.importorskip("xr", reason="pyopenxr is not installed")
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "avatar3d.cli", "xr", "--json", "--no-tune")
-TIMEOUT_S = 240
+TIMEOUT_S = 600
 MIN_PSNR_DB = 50.0
+# Seconds after which the runtime dies and frames to show (at 20 Hz): the first that falls into the show counts, for on a busy
+# machine the show begins late.
+OUTAGES = ((6, 150), (20, 600), (60, 1500))
 
 
 @pytest.fixture(scope="module")
 def headset():
     """The tool, set up; skips where this machine cannot have it."""
-    done = subprocess.run([sys.executable, ROOT / "tools/headset", "--setup"], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([sys.executable, ROOT / "tools/headset", "--setup"], capture_output=True, text=True, timeout=1800)
     if done.returncode != 0:
         pytest.skip(f"no simulated headset here: {done.stderr.strip()}")
     return ROOT / "tools" / "headset"
@@ -127,17 +130,25 @@ def test_the_wearer_moves_two_heads_after_consent(headset, avatar_file, monkeypa
 
 @pytest.mark.slow
 def test_a_runtime_that_dies_and_comes_back_is_joined_again(headset, avatar_file):
-    done = _show(headset, avatar_file, "--frames", 150, "--reconnect", 60, options=("--null", "--outage", "6,2"))
-    result = _result(done)
+    for after_s, frames in OUTAGES:
+        options = ("--null", "--outage", f"{after_s},2")
+        result = _result(_show(headset, avatar_file, "--frames", frames, "--reconnect", 120, options=options))
+        assert result["frames"] == frames
+        if result["reconnects"]:
+            break
     assert result["reconnects"] >= 1
-    assert result["frames"] == 150
 
 
 @pytest.mark.slow
 def test_a_runtime_that_dies_for_good_ends_in_one_sentence(headset, avatar_file):
-    done = _show(headset, avatar_file, "--frames", 5000, "--reconnect", 2, options=("--null", "--outage", "6,600"))
-    assert done.returncode == 1
-    assert "did not come back within 2 s" in done.stderr.strip().splitlines()[-1]
+    for after_s, _ in OUTAGES:
+        options = ("--null", "--outage", f"{after_s},600")
+        done = _show(headset, avatar_file, "--frames", 100_000, "--reconnect", 2, options=options)
+        assert done.returncode == 1
+        sentence = done.stderr.strip().splitlines()[-1]
+        if "did not come back" in sentence:
+            break
+    assert "did not come back within 2 s" in sentence
 
 
 def test_no_runtime_at_all_is_one_sentence_with_what_to_install(avatar_file, tmp_path):
