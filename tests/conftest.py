@@ -32,3 +32,27 @@ def astronaut(tmp_path_factory):
     photo = sample("astronaut.png")
     avatar, report = enroll(photo, EnrollOptions())
     return avatar, report, photo
+
+
+@pytest.fixture(scope="session")
+def preview():
+    """The astronaut's avatar without a field."""
+    from samples import sample
+
+    from avatar3d.enroll.pipeline import EnrollOptions, enroll
+
+    return enroll(sample("astronaut.png"), EnrollOptions(field=False))[0]
+
+
+@pytest.fixture(scope="module")
+def context():
+    """An OpenGL context of its own; skips where this machine gives none."""
+    from avatar3d.errors import WorkError
+    from avatar3d.render.realtime import create_context
+
+    try:
+        context = create_context()
+    except WorkError as error:
+        pytest.skip(str(error))
+    yield context
+    context.release()

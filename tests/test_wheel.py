@@ -7,14 +7,17 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from samples import sample
+
+from avatar3d.glb import read_glb
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.slow
-def test_installed_wheel_enrols_a_photo(tmp_path):
+def test_installed_wheel_enrols_a_photo(tmp_path, preview):
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT],
         check=True,
@@ -40,5 +43,10 @@ def test_installed_wheel_enrols_a_photo(tmp_path):
 
     enrolled = run("enroll", photo, "-o", tmp_path / "me.glb", "--no-field")
     assert enrolled["faces_found"] == 1 and (tmp_path / "me.glb").stat().st_size == enrolled["bytes"]
+    # The same head as from the checkout, in this process.
+    avatar = read_glb(tmp_path / "me.glb")
+    np.testing.assert_allclose(avatar.vertices, preview.vertices, atol=1e-6)
+    assert np.array_equal(avatar.base_color, preview.base_color)
+    assert np.array_equal(avatar.hair.color, preview.hair.color)
     drawn = run("render", tmp_path / "me.glb", "-o", tmp_path / "me.png", "--size", 128)
     assert Path(drawn["files"][0]).stat().st_size > 1000

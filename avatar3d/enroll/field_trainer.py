@@ -201,15 +201,16 @@ class Trainer:
         ]
         optimizer = Adam(groups, ADAM_BETAS, ADAM_EPSILON)
         started, losses, planned = time.perf_counter(), [], options.iterations
-        warm = started
+        # The budget is of processor time, so that what a run learns does not depend on what else the machine does.
+        began = warm = time.process_time()
         for iteration in range(options.iterations):
-            now = time.perf_counter()
+            now = time.process_time()
             if iteration == WARM_UP_STEPS:
                 warm = now  # the steps before it compile kernels
             if iteration == PACE_STEPS:
                 pace = (now - warm) / (PACE_STEPS - WARM_UP_STEPS)
-                planned = min(planned, iteration + max(int((options.seconds_budget - (now - started)) / pace), 0))
-            if iteration >= planned or now - started > options.seconds_budget:
+                planned = min(planned, iteration + max(int((options.seconds_budget - (now - began)) / pace), 0))
+            if iteration >= planned or now - began > options.seconds_budget:
                 break
             # A run that fits its budget depends on the iteration alone, so that it repeats exactly; one that does not is
             # shortened early, so that its step sizes still fall to the end.

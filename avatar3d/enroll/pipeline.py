@@ -85,6 +85,7 @@ def enroll(
 
     Returns the avatar and the report (JSON-able; the keys of `avatar3d enroll --json` but `avatar` and `bytes`).
     Raises InputError when the photo cannot be read or holds no usable face, WorkError when a back end is missing.
+    Repeats to the bit with one BLAS thread: set OPENBLAS_NUM_THREADS=1 before numpy is imported, as the command line does.
     """
     options = options or EnrollOptions()
     watch = _Stopwatch()

@@ -59,7 +59,7 @@ def train(
     """Train a field for `avatar` (its present field is ignored) and say what it changed, measured off and on.
 
     generator: proposes other views; None trains from the photo and the reflectance model alone. Reproducible for equal
-    inputs, options and thread counts while the run stays inside its time budget. Raises InputError when the avatar has
+    inputs, options and thread counts while the run stays inside its budget. Raises InputError when the avatar has
     nothing the field may act on or is not in the picture, and on a back end that does not train.
     """
     options = options or TrainOptions()

@@ -12,23 +12,15 @@ import pytest
 from avatar3d.bench.command import add_arguments, run
 from avatar3d.bench.growth import growth
 from avatar3d.bench.measure import CONTROL, Case, Stand, eye_cameras, stage_shares, talking, time_cases
-from avatar3d.errors import InputError, WorkError
+from avatar3d.errors import InputError
 from avatar3d.glb import write_glb
 from avatar3d.render.frame import RenderOptions
-from avatar3d.render.realtime import RealtimeRenderer
 from tests.make_avatar import synthetic_avatar
 
 RUNGS = ("live", "baked", "reduced", "blendshape")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def opengl() -> None:
-    renderer = RealtimeRenderer()
-    try:
-        _ = renderer.context
-    except WorkError as error:
-        pytest.skip(str(error))
-    renderer.close()
+pytestmark = pytest.mark.usefixtures("context")
 
 
 def arguments(*words: str) -> argparse.Namespace:

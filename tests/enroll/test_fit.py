@@ -20,9 +20,19 @@ def fit_of(face, head, blendshapes=None, focal=None):
     return fit_face(face.landmarks, weights, face.camera.width, face.camera.height, focal or face.camera.intrinsics[0, 0], head)
 
 
-def test_a_known_face_is_found_again(head):
-    face = staged_face()
-    fit = fit_of(face, head)
+@pytest.fixture(scope="module")
+def straight(head):
+    """The fit of a face at rest."""
+    return fit_of(staged_face(), head)
+
+
+@pytest.fixture(scope="module")
+def smiling(head):
+    return fit_of(staged_face(smile=0.7), head)
+
+
+def test_a_known_face_is_found_again(head, straight):
+    face, fit = staged_face(), straight
     assert fit.residual_iod_pct < 0.5
     assert np.degrees(rotation_between(fit.camera.rotation, face.camera.rotation)) < 2.0
     shape = head.landmark_points(fit.vertices) - head.landmark_points(face.vertices)
@@ -34,27 +44,25 @@ def rotation_between(a, b):
     return np.arccos(np.clip((np.trace(a @ b.T) - 1) / 2, -1, 1))
 
 
-def test_the_camera_looks_at_a_head_that_stays_in_its_own_frame(head):
-    fit = fit_of(staged_face(), head)
+def test_the_camera_looks_at_a_head_that_stays_in_its_own_frame(head, straight):
+    fit = straight
     middle = head.eye_centres(fit.neutral_vertices).mean(0)
     assert np.linalg.norm(middle) < 0.012
     assert fit.camera.to_camera(middle)[2] == pytest.approx(1.0, abs=0.15)
     assert np.array_equal(fit.motion.rotation, [0, 0, 0, 1])
 
 
-def test_a_smile_goes_to_the_expression_and_not_to_the_identity(head):
-    fit = fit_of(staged_face(smile=0.7), head)
+def test_a_smile_goes_to_the_expression_and_not_to_the_identity(head, straight, smiling):
+    fit = smiling
     smile = fit.motion.weights[[ARKIT_INDEX["mouthSmileLeft"], ARKIT_INDEX["mouthSmileRight"]]]
     assert (smile > 0.4).all()
-    straight = fit_of(staged_face(), head)
     corners = [head.landmark_points(f.neutral_vertices)[[61, 291], 1].mean() for f in (fit, straight)]
     smiling = head.landmark_points(fit.neutral_vertices + head.expression_offsets(fit.motion.weights))[[61, 291], 1].mean()
     assert abs(corners[0] - corners[1]) < 0.35 * (smiling - corners[1])
 
 
-def test_the_motion_leads_from_the_neutral_head_back_to_the_photo(head):
-    face = staged_face(smile=0.7)
-    fit = fit_of(face, head)
+def test_the_motion_leads_from_the_neutral_head_back_to_the_photo(head, smiling):
+    face, fit = staged_face(smile=0.7), smiling
     posed = fit.neutral_vertices + head.expression_offsets(fit.motion.weights)
     pixels, _ = fit.camera.project(head.landmark_points(posed))
     error = np.linalg.norm(pixels - face.landmarks.points_px[:468, :2], axis=1).mean()
@@ -92,8 +100,8 @@ def test_the_focal_length_without_exif_follows_the_longer_side():
     assert photo_intrinsics(800, 600, 999.0)[0, 0] == 999.0
 
 
-def test_the_same_landmarks_give_the_same_fit(head):
-    first, second = (fit_of(staged_face(), head) for _ in range(2))
+def test_the_same_landmarks_give_the_same_fit(head, straight):
+    first, second = straight, fit_of(staged_face(), head)
     assert np.array_equal(first.neutral_vertices, second.neutral_vertices)
     assert np.array_equal(first.motion.weights, second.motion.weights)
 

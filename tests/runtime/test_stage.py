@@ -10,7 +10,6 @@ import pytest
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.build import Build
 from avatar3d.render.foveation import FoveationSettings, Inset
-from avatar3d.render.realtime import create_context
 from avatar3d.render.stereo import LayeredTarget, offered
 from avatar3d.runtime.governor import BAKED, BLENDSHAPE, LIVE, Change, read_config
 from avatar3d.runtime.overlay import LINES, WIDTH_M, Status, panel_place, text_picture
@@ -24,13 +23,6 @@ ANGLES = (-0.6, 0.6, 0.6, -0.6)
 DISTANCE_M = 1.0
 VIEWS = [EyeView((0, 0, 0, 1), (side * 0.0315, 0.0, DISTANCE_M), ANGLES) for side in (-1, 1)]
 HERE = Placement(np.eye(3), np.zeros(3))
-
-
-@pytest.fixture(scope="module")
-def context():
-    context = create_context()
-    yield context
-    context.release()
 
 
 def _picture(context, stage, motions, rung=BAKED):

@@ -22,7 +22,6 @@ from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.csv import write_motion_csv
 from avatar3d.render.frame import RenderOptions
-from avatar3d.render.realtime import create_context
 from avatar3d.resources import config_path
 from avatar3d.runtime.cast import open_cast
 from avatar3d.runtime.governor import read_config
@@ -71,13 +70,6 @@ class PlayedWindow:
     def show(self, width, height, keep=False):
         self.drawn.append((width, height))
         return np.zeros((64, 96, 3), np.uint8) if keep else None
-
-
-@pytest.fixture(scope="module")
-def context():
-    context = create_context()
-    yield context
-    context.release()
 
 
 @pytest.fixture

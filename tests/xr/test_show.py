@@ -13,7 +13,6 @@ import pytest
 
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.realtime import create_context
 from avatar3d.runtime import ladder as ladder_module
 from avatar3d.runtime import tally as tally_module
 from avatar3d.runtime.cast import Cast, Role
@@ -123,13 +122,6 @@ class PlayedSession:
 
     def request_exit(self):
         self.ended = True
-
-
-@pytest.fixture(scope="module")
-def context():
-    context = create_context()
-    yield context
-    context.release()
 
 
 @pytest.fixture
