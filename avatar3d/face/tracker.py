@@ -185,9 +185,9 @@ class FaceTracker:
         for quarter_turns in (2, 1):  # the detector itself finds faces turned by up to a quarter, either way
             turned = np.ascontiguousarray(np.rot90(rgb, quarter_turns))
             present = self._present_faces(turned, self.search(turned).faces, stop_after=1)
-            if present:
-                left = (quarter_turns + round(present[0][1].roll_rad / (math.pi / 2))) % 4
-                needed = ("no turn", "a quarter turn left", "half a turn", "a quarter turn right")[left]
+            left = (quarter_turns + round(present[0][1].roll_rad / (math.pi / 2))) % 4 if present else 0
+            if left:  # without a turn it would be one that a whole face was not seen in
+                needed = ("", "a quarter turn left", "half a turn", "a quarter turn right")[left]
                 return (
                     f"no upright face found in {name} ({width}×{height}), but one that needs {needed}; turn the "
                     "picture and try again."

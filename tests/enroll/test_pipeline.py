@@ -175,7 +175,7 @@ def test_the_file_is_small_and_draws_the_same(astronaut, tmp_path):
 def test_enrolment_is_reproducible(astronaut, preview):
     """All that the field does not change afterwards; tests/test_wheel.py compares the preview's colours with another process'."""
     first, second = astronaut[0], preview
-    for name in ("vertices", "light", "confidence", "joints"):
+    for name in ("vertices", "light", "confidence"):
         assert np.array_equal(getattr(first, name), getattr(second, name)), name
     for name in ("base", "extent", "opacity", "occlusion"):
         assert np.array_equal(getattr(first.hair, name), getattr(second.hair, name)), name

@@ -278,6 +278,10 @@ def test_face_turned_too_far(tracker, turned_scan):
     assert "° to its left, " in refusal(tracker, np.ascontiguousarray(picture[:, ::-1]))
 
 
+def test_half_a_face_is_not_said_to_need_a_turn(tracker, portrait):
+    assert "turn" not in refusal(tracker, np.ascontiguousarray(portrait[:300, 150:225]), name="a.png")
+
+
 def test_face_in_full_profile(tracker, turned_scan):
     assert refusal(tracker, turned_scan(-90), name="a.png") == (
         "the face in a.png (1200×1200) cannot be measured: it is in profile, covered or blurred. Use a picture from "
