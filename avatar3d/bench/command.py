@@ -96,7 +96,7 @@ def _measure(
     ]
     other = Case("baked, other outline", replace(rungs["baked"], antialias=not rungs["baked"].antialias), *RATIO_SIZE, 2)
     at_once = stereo_cases(stand, rungs["baked"], RATIO_SIZE)
-    foveated = foveated_cases(stand, rungs["baked"], [size for size in sizes if size[0] >= RATIO_SIZE[0]])
+    foveated = foveated_cases(stand, rungs, [size for size in sizes if size[0] >= RATIO_SIZE[0]])
     timings = time_cases(stand, [*cases, other, *at_once, *foveated], arguments.seconds, progress)
     control = {(case.width, case.height, case.eyes): timings[case].summary() for case in cases if case.options is None}
     runs: list[dict[str, Any]] = []
@@ -109,10 +109,10 @@ def _measure(
         (controls if case.options is None else runs).append(row)
     at_ratio = {row["rung"]: row for row in runs if (row["width"], row["height"], row["eyes"]) == (*RATIO_SIZE, 2)}
     outline = at_ratio["baked"]["cpu_ms"] - timings[other].summary()["cpu_ms"]
-    whole_views = {(row["width"], row["height"]): row for row in runs if row["rung"] == "baked" and row["eyes"] == 2}
+    whole_views = {(f"{row['rung']}, foveated", row["width"], row["height"]): row for row in runs if row["eyes"] == 2}
     plain_mesh = control[*RATIO_SIZE, 2]
     foveation = [
-        foveated_row(stand, case, timings[case], whole_views[case.width, case.height], plain_mesh) for case in foveated
+        foveated_row(stand, case, timings[case], whole_views[case.name, case.width, case.height], plain_mesh) for case in foveated
     ]
     shares = {name: stage_shares(stand, Case(name, options, *RATIO_SIZE, 2)) for name, options in rungs.items()}
     same, whole, parity_reason = _parity(arguments, avatar, rungs, stand.renderer)
@@ -216,7 +216,7 @@ def _table(result: dict[str, object]) -> list[str]:
             lines.append(f"baked, both eyes at once ({way}): {row['over_passes']:.2f} of the processor time of two passes")
     for row in result["foveation"]:  # type: ignore[attr-defined]
         lines.append(
-            f"baked, foveated, {row['width']}×{row['height']}: p50 {row['p50_ms']:.2f} ms, {row['cpu_over_whole']:.2f} of the whole's "
+            f"{row['rung']}, foveated, {row['width']}×{row['height']}: p50 {row['p50_ms']:.2f} ms, {row['cpu_over_whole']:.2f} of the whole's "
             f"processor time; {row['psnr_inset_db']:.1f} dB in the inset, {row['psnr_whole_db']:.1f} dB in all"
         )
     for size, choice in result["drawing"].items():  # type: ignore[attr-defined]

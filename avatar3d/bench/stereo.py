@@ -12,6 +12,7 @@ from avatar3d.render.foveation import Inset
 from avatar3d.render.frame import RenderOptions
 from avatar3d.render.stereo import STEREO, offered
 
+FOVEATED_RUNGS = ("live", "baked")
 LOOKED_AT = 5  # frame of the motion whose pictures are compared
 
 
@@ -32,10 +33,10 @@ def stereo_result(plain: dict[str, Any], cases: list[Case], timings: dict[Case, 
     return found
 
 
-def foveated_cases(stand: Stand, options: RenderOptions, sizes: list[tuple[int, int]]) -> list[Case]:
-    """The baked rung, foveated, for two eyes, loaded."""
-    cases = [Case("baked, foveated", options, *size, 2, "foveated") for size in sizes]
-    for case in cases[:1]:
+def foveated_cases(stand: Stand, rungs: dict[str, RenderOptions], sizes: list[tuple[int, int]]) -> list[Case]:
+    """FOVEATED_RUNGS, foveated, for two eyes, loaded."""
+    cases = [Case(f"{name}, foveated", rungs[name], *size, 2, "foveated") for name in FOVEATED_RUNGS for size in sizes]
+    for case in cases:
         stand.load(case)
     return cases
 
@@ -45,6 +46,7 @@ def foveated_row(stand: Stand, case: Case, timing: Timing, whole: dict[str, Any]
     summary = timing.summary()
     inset, everything = fidelity(stand, case)
     return {
+        "rung": case.name.partition(",")[0],
         "width": case.width,
         "height": case.height,
         "eyes": case.eyes,
