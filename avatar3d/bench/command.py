@@ -216,8 +216,9 @@ def _table(result: dict[str, object]) -> list[str]:
             lines.append(f"baked, both eyes at once ({way}): {row['over_passes']:.2f} of the processor time of two passes")
     for row in result["foveation"]:  # type: ignore[attr-defined]
         lines.append(
-            f"{row['rung']}, foveated, {row['width']}×{row['height']}: p50 {row['p50_ms']:.2f} ms, {row['cpu_over_whole']:.2f} of the whole's "
-            f"processor time; {row['psnr_inset_db']:.1f} dB in the inset, {row['psnr_whole_db']:.1f} dB in all"
+            f"{row['rung']}, foveated, {row['width']}×{row['height']}: p50 {row['p50_ms']:.2f} ms, "
+            f"{row['cpu_over_whole']:.2f} of the whole's processor time; {row['psnr_inset_db']:.1f} dB in the inset, "
+            f"{row['psnr_whole_db']:.1f} dB in all"
         )
     for size, choice in result["drawing"].items():  # type: ignore[attr-defined]
         lines.append(f"drawn at {size}, {choice['source']}: {', '.join(choice['build'].values())}")
