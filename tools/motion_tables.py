@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,7 @@ from avatar3d.files import write_bytes
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, quaternion_matrix
 from avatar3d.motion.csv import head_rotation
 from avatar3d.motion.filter import smoothed
-from avatar3d.motion.predict import METHODS, observe, predict
+from avatar3d.motion.predict import CHANNELS, METHODS, channel_groups, difference, moved, observe, predict
 
 README = Path(__file__).resolve().parent.parent / "avatar3d" / "motion" / "README.md"
 AHEAD_MS = (14, 30, 50, 100)
@@ -28,6 +30,8 @@ CLIP = "carphone_pristine.mp4"
 # A track carries the landmark network's noise, which nobody can foretell; the second truth is the track through a quadratic
 # fitted over this many frames about each instant (Savitzky-Golay).
 SMOOTH_FRAMES = 5
+HINDSIGHT, RAW_HOLD = "best linear in hindsight", "raw hold"
+HINDSIGHT_STEPS = 4  # 0.13 s of the clip
 
 
 def clip_codes() -> list[MotionCode]:
@@ -94,32 +98,75 @@ def smooth_truth(values: np.ndarray) -> np.ndarray:
     return savgol_filter(values, SMOOTH_FRAMES, 2, axis=0)
 
 
+@dataclass(frozen=True)
+class Score:
+    """How a predictor did against holding the code it started from, and against holding what was measured.
+
+    below, below_measured: shares of frames with a smaller error. ratio, ratio_measured: its error over theirs, rms.
+    """
+
+    below: float
+    ratio: float
+    below_measured: float
+    ratio_measured: float
+
+
+Grades = dict[str, dict[int, dict[str, Score]]]  # predictor, milliseconds, kind of error
+
+
+def hindsight(codes: Sequence[MotionCode], chosen: Sequence[int], due: np.ndarray, times_ns: np.ndarray) -> list[MotionCode]:
+    """What no predictor can know: each group moved by its last HINDSIGHT_STEPS steps in the shares that are best over these frames.
+
+    A bound on the rms error of whatever is linear in a group's recent motion.
+    """
+    steps = np.stack([difference(a, b) for a, b in pairwise((codes[0], *codes))])  # (N, 62); the first is 0
+    features = np.stack([[steps[k - back] for back in range(HINDSIGHT_STEPS)] for k in chosen])
+    wanted = []
+    for k, when in zip(chosen, due, strict=True):
+        place = min(int(np.searchsorted(times_ns, when, side="right")) - 1, len(codes) - 2)
+        share = (when - times_ns[place]) / (times_ns[place + 1] - times_ns[place])
+        wanted.append((1 - share) * difference(codes[k], codes[place]) + share * difference(codes[k], codes[place + 1]))
+    guess = np.zeros((len(chosen), CHANNELS))
+    for members in channel_groups().values():
+        rows = features[:, :, members].transpose(0, 2, 1).reshape(-1, HINDSIGHT_STEPS)
+        shares = np.linalg.lstsq(rows, np.stack(wanted)[:, members].ravel(), rcond=None)[0]
+        guess[:, members] = features[:, :, members].transpose(0, 2, 1) @ shares
+    return [moved(codes[k], step, int(when)) for k, step, when in zip(chosen, guess, due, strict=True)]
+
+
 def grade(
-    codes: Sequence[MotionCode], truth: dict[str, np.ndarray], times_ns: np.ndarray
-) -> dict[str, dict[int, dict[str, tuple[float, float]]]]:
-    """{predictor: {ms: {kind: (share of frames below hold, error over hold's)}}}; truth at times_ns, linear between."""
+    codes: Sequence[MotionCode], truth: dict[str, np.ndarray], times_ns: np.ndarray, measured: Sequence[MotionCode] | None = None
+) -> Grades:
+    """The predictors started from `codes`, `measured` before they were filtered; truth at times_ns, linear between."""
+    measured = codes if measured is None else measured
     states, state = [], None
-    for code in codes:
-        state = observe(state, code)
+    for code, raw in zip(codes, measured, strict=True):
+        state = observe(state, code, raw)
         states.append(state)
-    result: dict[str, dict[int, dict[str, tuple[float, float]]]] = {name: {} for name in METHODS}
+    result: Grades = {name: {} for name in (*METHODS, HINDSIGHT)}
     for ahead_ms in AHEAD_MS:
         chosen = [k for k in range(WARM_UP, len(codes)) if codes[k].time_ns + ahead_ms * 1e6 <= times_ns[-1]]
         due = np.array([codes[k].time_ns + ahead_ms * 1_000_000 for k in chosen])
         place = np.clip(np.searchsorted(times_ns, due) - 1, 0, len(times_ns) - 2)
         share = ((due - times_ns[place]) / (times_ns[place + 1] - times_ns[place]))[:, None]
-        errors: dict[str, dict[str, np.ndarray]] = {}
-        for name in METHODS:
-            guessed = vectors([predict(states[k], int(when), name).code for k, when in zip(chosen, due, strict=True)])
-            errors[name] = {}
-            for kind, values in truth.items():
-                wanted = values[place] + (values[place + 1] - values[place]) * share
-                errors[name][kind] = np.sqrt(((guessed[kind] - wanted) ** 2).mean(axis=1))
-        for name in METHODS:
-            result[name][ahead_ms] = {
-                kind: (float((error < errors["hold"][kind]).mean()), float(_rms(error) / _rms(errors["hold"][kind])))
+        wanted = {kind: values[place] + (values[place + 1] - values[place]) * share for kind, values in truth.items()}
+        guesses = {
+            name: [predict(states[k], int(when), name).code for k, when in zip(chosen, due, strict=True)] for name in METHODS
+        }
+        guesses[HINDSIGHT] = hindsight(codes, chosen, due, times_ns)
+        guesses[RAW_HOLD] = [measured[k] for k in chosen]
+        errors = {
+            name: {kind: np.sqrt(((found - wanted[kind]) ** 2).mean(axis=1)) for kind, found in vectors(guess).items()}
+            for name, guess in guesses.items()
+        }
+        for name, scores in result.items():
+            scores[ahead_ms] = {
+                kind: Score(*(
+                    figure for control in (errors["hold"][kind], errors[RAW_HOLD][kind])
+                    for figure in (float((error < control).mean()), float(_rms(error) / _rms(control)))
+                ))
                 for kind, error in errors[name].items()
-            }
+            }  # fmt: skip
     return result
 
 
@@ -127,36 +174,49 @@ def _rms(values: np.ndarray) -> float:
     return float(np.sqrt((values**2).mean()))
 
 
-def table(title: str, grades: dict[str, dict[int, dict[str, tuple[float, float]]]], kind: str) -> list[str]:
-    """Markdown rows: for each predictor and time ahead, frames below hold and error over hold's."""
+def table(title: str, grades: Grades, kind: str, measured: bool = False, bound: bool = False) -> list[str]:
+    """Markdown rows: for each predictor and time ahead, frames below hold and error over hold's.
+
+    measured: against holding what was measured, which the plain hold is then listed for too. bound: with the row of hindsight.
+    """
     lines = [
         f"**{title}**", "", "| predictor | " + " | ".join(f"{ms} ms" for ms in AHEAD_MS) + " |",
         "|---|" + "---|" * len(AHEAD_MS),
     ]  # fmt: skip
     for name, rows in grades.items():
-        if name != "hold":
-            cells = [f"{rows[ms][kind][0]:.0%}, {rows[ms][kind][1]:.2f}" for ms in AHEAD_MS]
-            lines.append(f"| {'**adaptive**' if name == 'adaptive' else name.replace('_', ' ')} | " + " | ".join(cells) + " |")
+        if (name == "hold" and not measured) or (name == HINDSIGHT and not bound):
+            continue
+        scores = [rows[ms][kind] for ms in AHEAD_MS]
+        cells = [
+            f"{score.below_measured:.0%}, {score.ratio_measured:.2f}" if measured else f"{score.below:.0%}, {score.ratio:.2f}"
+            for score in scores
+        ]
+        label = {"adaptive": "**adaptive**", "hold": "the filtered code, held"}.get(name, name.replace("_", " "))
+        lines.append(f"| {label} | " + " | ".join(cells) + " |")
     return [*lines, ""]
 
 
 def tables() -> str:
-    """Both sets of tables as Markdown."""
+    """All tables as Markdown."""
     lines = []
     clip = clip_codes()
     times = np.array([code.time_ns for code in clip])
     truth = vectors(clip)
     even = {kind: smooth_truth(values) for kind, values in truth.items()}
-    raw = grade(clip, truth, times)
-    lines += table("Sample clip, driven landmarks, truth: the track", raw, "points")
-    lines += table("The same, truth: the track smoothed about each instant", grade(clip, even, times), "points")
-    lines += table("The same behind the One-Euro filter (its held value lags)", grade(smoothed(clip), even, times), "points")
-    lines += table("Sample clip, the 52 weights alone, truth: the track", raw, "weights")
+    raw, shown = grade(clip, truth, times), grade(smoothed(clip), even, times, clip)
+    lines += table("Sample clip as shown, behind the One-Euro filter; truth: the track smoothed about each instant", shown, "points")
+    lines += table("The same, but against holding the unfiltered code", shown, "points", measured=True)
+    lines += table("Sample clip without a filter; truth: the track", raw, "points", bound=True)
+    lines += table("The same; truth: the track smoothed about each instant", grade(clip, even, times), "points", bound=True)
+    lines += table("Sample clip without a filter, the 52 weights alone; truth: the track", raw, "weights", bound=True)
     measured, true = generated_codes()
-    times = np.array([code.time_ns for code in true])
-    lines += table("Generated motion, driven landmarks", grade(measured, vectors(true), times), "points")
-    lines += table("Generated motion behind the One-Euro filter", grade(smoothed(measured), vectors(true), times), "points")
-    lines += table("Generated motion, the 52 weights alone", grade(measured, vectors(true), times), "weights")
+    times, truth = np.array([code.time_ns for code in true]), vectors(true)
+    shown = grade(smoothed(measured), truth, times, measured)
+    lines += table("Generated motion as shown, behind the One-Euro filter", shown, "points")
+    lines += table("The same, but against holding the unfiltered code", shown, "points", measured=True)
+    raw = grade(measured, truth, times)
+    lines += table("Generated motion without a filter", raw, "points", bound=True)
+    lines += table("Generated motion without a filter, the 52 weights alone", raw, "weights", bound=True)
     return "\n".join(lines)
 
 

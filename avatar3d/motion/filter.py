@@ -57,8 +57,8 @@ class FilterOptions:
     mouth: OneEuro = OneEuro(4.0, 10.0, 2.0)
     cheek: OneEuro = OneEuro(2.0, 4.0)
     tongue: OneEuro = OneEuro(4.0, 10.0, 2.0)
-    rotation: OneEuro = OneEuro(1.5, 4.0)  # speed in rad/s
-    translation: OneEuro = OneEuro(1.5, 30.0)  # speed in m/s
+    rotation: OneEuro = OneEuro(1.5, 6.0)  # speed in rad/s
+    translation: OneEuro = OneEuro(1.5, 50.0)  # speed in m/s
     gaze: OneEuro = OneEuro(3.0, 4.0, 4.0)  # speed in rad/s; saccades must not smear
 
 

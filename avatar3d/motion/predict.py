@@ -25,12 +25,13 @@ SMOOTHING = 0.7  # of `double_exponential`, per code (LaViola 2003)
 KALMAN_NOISE = 1e-3  # of a measurement, squared units; channels are weights, radians and decimetres
 KALMAN_DRIVE = 3.0  # spectral density of the acceleration, squared units per s³
 CAUTION = 0.7  # share of what past grades call best: too little costs less than too much
-# Signals that `adaptive` mixes for each group: the last speed, the calmer speed, and the way back to the mean of HISTORY (noise
-# and a mouth that opened go back there). Shares before any grade, and how much the grades must weigh to overrule them.
-SIGNALS = 3
-PRIOR = {"rotation": (0.2, 0.2, 0.0), "translation": (0.2, 0.2, 0.0)}
+# Signals that `adaptive` mixes for each group: the last speed, the calmer speed, the way back to the mean of HISTORY (noise and a
+# mouth that opened go back there), and how far the filter lags behind the newest measurement. Shares before any grade, and how much
+# the grades must weigh to overrule them.
+SIGNALS = 4
+PRIOR = {"rotation": (0.2, 0.2, 0.0, 0.0), "translation": (0.2, 0.2, 0.0, 0.0)}
 PRIOR_WEIGHT = 0.3  # of the power of the signals
-LIMIT = np.array([1.0, 1.0, 0.8])
+LIMIT = np.array([1.0, 1.0, 0.8, 1.0])
 # Channels: 52 weights, 3 of rotation (a vector from the newest code), 3 of translation (decimetres, to be of the size of the
 # others), 4 of gaze. Groups: those of the filter, then rotation, translation and gaze.
 CHANNELS = 62
@@ -48,9 +49,9 @@ _GROUP_REGION = {
 
 @dataclass(frozen=True)
 class PredictState:
-    """The last codes, oldest first, their signals (3, 62), and the running grades of each group.
+    """The last codes, oldest first, their signals (4, 62), and the running grades of each group.
 
-    powers (10, 3, 3): Σ signal·signalᵀ. agreement (10, 3): Σ signal·truth. truth_power (10,): Σ truth².
+    powers (10, 4, 4): Σ signal·signalᵀ. agreement (10, 4): Σ signal·truth. truth_power (10,): Σ truth².
     """
 
     codes: tuple[MotionCode, ...] = ()
@@ -73,8 +74,12 @@ class Prediction:
     confidence: np.ndarray
 
 
-def observe(state: PredictState | None, code: MotionCode) -> PredictState:
-    """The state after a code has come. One that is not newer changes nothing; after a gap everything but the grades is new."""
+def observe(state: PredictState | None, code: MotionCode, measured: MotionCode | None = None) -> PredictState:
+    """The state after a code has come. One that is not newer changes nothing; after a gap everything but the grades is new.
+
+    measured: what was captured, where `code` is a filter's answer to it: predictions are graded by what was measured, which is noisy
+    but not late, so they learn to make up for the filter's lag.
+    """
     if state is None or not state.codes:
         return replace(state or PredictState(), codes=(code,), signals=(np.zeros((SIGNALS, CHANNELS)),))
     seconds = (code.time_ns - state.codes[-1].time_ns) / 1e9
@@ -83,14 +88,15 @@ def observe(state: PredictState | None, code: MotionCode) -> PredictState:
     if seconds > RESET_AFTER_S:
         return replace(state, codes=(code,), signals=(np.zeros((SIGNALS, CHANNELS)),), filtered=None, kalman=None)
     codes = (*state.codes, code)[-HISTORY:]
-    signals = (*state.signals, _signals(codes))[-HISTORY:]
+    measured = measured or code
+    signals = (*state.signals, np.vstack([_signals(codes), difference(code, measured)]))[-HISTORY:]
     fade = float(np.exp(-seconds / MEMORY_S))
     powers, agreement, truth_power = state.powers * fade, state.agreement * fade, state.truth_power * fade
     graded = _graded(codes, code.time_ns)
     if graded is not None:
         old = codes[graded]
         guess = _steps(signals[graded], (code.time_ns - old.time_ns) / 1e9)
-        truth = difference(old, code)
+        truth = difference(old, measured)
         powers = powers + np.einsum("gc,ic,jc->gij", _MEMBERS, guess, guess, optimize=True)
         agreement = agreement + (guess * truth @ _MEMBERS.T).T
         truth_power = truth_power + _MEMBERS @ (truth * truth)
@@ -100,8 +106,8 @@ def observe(state: PredictState | None, code: MotionCode) -> PredictState:
 
 
 def gains(state: PredictState) -> np.ndarray:
-    """(10, 3) for CHANNEL_GROUPS × signals: the share of each signal that the group is moved by, in [0, LIMIT]."""
-    prior = np.array([PRIOR.get(group, (0.0, 0.0, 0.0)) for group in CHANNEL_GROUPS])
+    """(10, 4) for CHANNEL_GROUPS × signals: the share of each signal that the group is moved by, in [0, LIMIT]."""
+    prior = np.array([PRIOR.get(group, (0.0,) * SIGNALS) for group in CHANNEL_GROUPS])
     # A ridge toward the prior, as strong as a few of the grades seen so far.
     ridge = np.maximum(PRIOR_WEIGHT * np.einsum("gii->gi", state.powers), 1e-6)
     left = state.powers + ridge[:, :, None] * np.eye(SIGNALS)
@@ -125,6 +131,11 @@ def predict(state: PredictState, time_ns: int, method: str = "adaptive") -> Pred
     weights[_CLOSURES] = np.clip(weights[_CLOSURES], seen.min(axis=0), seen.max(axis=0))
     code = code.with_weights(weights)
     return Prediction(code, _confidence(state, ahead))
+
+
+def channel_groups() -> dict[str, np.ndarray]:
+    """{group: its places among the CHANNELS channels} for CHANNEL_GROUPS."""
+    return {name: np.flatnonzero(place == _GROUP) for place, name in enumerate(CHANNEL_GROUPS)}
 
 
 def _hold(state: PredictState, ahead: float) -> np.ndarray:
@@ -202,8 +213,8 @@ def _slope(times: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _steps(signals: np.ndarray, ahead: float) -> np.ndarray:
-    """(3, 62): what each signal alone would move the channels by in `ahead` seconds."""
-    return signals * np.array([ahead, ahead, min(ahead / GRADED_AHEAD_S, 1.0)])[:, None]
+    """(4, 62): what each signal alone would move the channels by in `ahead` seconds."""
+    return signals * np.array([ahead, ahead, min(ahead / GRADED_AHEAD_S, 1.0), 1.0])[:, None]
 
 
 def _graded(codes: tuple[MotionCode, ...], now_ns: int) -> int | None:

@@ -147,7 +147,7 @@ class Pipeline:
                 continue
             started_ns = time.monotonic_ns()
             filtered = smooth(filtered, code)
-            self._state = observe(self._state, filtered.smooth)
+            self._state = observe(self._state, filtered.smooth, code)
             if self._trace is not None:
                 now = time.monotonic_ns()
                 self._trace.add(

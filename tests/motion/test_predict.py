@@ -5,7 +5,9 @@ import pytest
 
 from avatar3d.motion.code import ARKIT_INDEX, CONFIDENCE_REGIONS, MotionCode
 from avatar3d.motion.csv import head_angles, head_rotation
+from avatar3d.motion.filter import smoothed
 from avatar3d.motion.predict import CHANNEL_GROUPS, MAX_AHEAD_S, METHODS, gains, observe, predict
+from avatar3d.motion.rotation import between
 
 AHEAD_NS = 50_000_000
 JAW, BLINK, BROW = (ARKIT_INDEX[name] for name in ("jawOpen", "eyeBlinkLeft", "browInnerUp"))
@@ -93,6 +95,36 @@ def test_noise_teaches_the_predictor_to_hold_that_channel():
     guess = predict(state, state.codes[-1].time_ns + AHEAD_NS)
     sure = dict(zip(CONFIDENCE_REGIONS, guess.confidence, strict=True))
     assert sure["head"] > 0.6 and sure["brow"] < sure["head"]
+
+
+def test_predictions_learn_to_make_up_for_a_filters_lag():
+    codes = nodding(noise=0.02)
+    calm, frames = smoothed(codes), 3
+
+    def errors(measured):
+        state, found = None, []
+        for k, (code, raw) in enumerate(zip(calm, measured, strict=True)):
+            state = observe(state, code, raw)
+            if 60 <= k < len(codes) - frames:
+                guess = predict(state, codes[k + frames].time_ns).code
+                found.append(np.linalg.norm(between(codes[k + frames].rotation, guess.rotation)))
+        return np.array(found)
+
+    aware, unaware = errors(codes), errors(calm)
+    assert aware.mean() < 0.7 * unaware.mean()
+    held = np.array([
+        np.linalg.norm(between(codes[k + frames].rotation, codes[k].rotation)) for k in range(60, len(codes) - frames)
+    ])  # fmt: skip
+    assert (aware < held).mean() > 0.8  # better than the last code as it was measured
+
+
+def test_a_lid_behind_the_filter_is_not_foretold_beyond_what_was_seen():
+    lid = np.tile(np.concatenate([np.zeros(30), np.linspace(0, 0.8, 4), np.linspace(0.8, 0, 8)]), 3)
+    codes = [MotionCode(np.eye(52)[BLINK] * value, time_ns=round(k * 1e9 / 60)) for k, value in enumerate(lid)]
+    state = None
+    for code, raw in zip(smoothed(codes), codes, strict=True):
+        state = observe(state, code, raw)
+        assert 0 <= predict(state, code.time_ns + AHEAD_NS).code.weights[BLINK] <= 0.8
 
 
 def test_confidence_is_full_for_no_time_ahead_and_falls_with_it():
