@@ -84,6 +84,7 @@ def browser_text() -> str:
         ],
         "weightNames": ARKIT_NAMES,
         "partner": layout.PARTNER,
+        "confidencePartner": layout.CONFIDENCE_PARTNER,
         "keyFamily": layout.KEY_FAMILY,
         "families": layout.FAMILIES,
         "familySize": layout.FAMILY_SIZE,
@@ -239,7 +240,7 @@ LINKS: tuple[tuple[str, dict[str, float]], ...] = (
 )
 
 
-def rate_text(clip: list[MotionCode], seconds: float = 40.0) -> str:
+def rate_text(clip: list[MotionCode], seconds: float) -> str:
     """The bit rates and what links do to a stream, as Markdown."""
     even, half = resampled(clip), resampled(clip[len(clip) // 2 :])
     motions = {
@@ -333,7 +334,7 @@ def main() -> None:
         if wrong:
             raise WorkError(f"{', '.join(wrong)} does not fit the definition; run python tools/wire_tables.py")
         return
-    rates = rate_text(clip_codes())
+    rates = rate_text(clip_codes(), seconds=30.0)
     print(rates)
     texts[README] = _between(texts[README], RATE_MARKS, rates)
     for path, text in texts.items():

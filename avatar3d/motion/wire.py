@@ -190,9 +190,11 @@ def walk(coder: _Writer | _Reader, reference: Frame | None, age: int, target: Fr
             frame.extend(base[place] for place in places)
             continue
         family = _FAMILY[f"{group.name} key" if key and f"{group.name} key" in _FAMILY else group.name]
-        for place in places:
+        partners = layout.CONFIDENCE_PARTNER if key and group.name == "confidence" else (-1,) * group.count
+        for place, partner in zip(places, partners, strict=True):
             zero = layout.ZERO_OTHER + 2 * number + key
-            frame.append(base[place] + _signed(coder, zero, family, 0, False, target[place] - base[place]))
+            guess = base[place] if partner < 0 else frame[places[partner]]
+            frame.append(guess + _signed(coder, zero, family, 0, False, target[place] - guess))
     return frame
 
 
@@ -217,7 +219,7 @@ def decode(data: bytes, reference: Frame | None, age: int = 0) -> Frame:
 
 @dataclass(frozen=True)
 class Header:
-    """The numbers of a header, those that its kind does not have at 0. sequence and time: as sent, in full or the low half."""
+    """The numbers of a header, those that its kind does not have at 0. sequence and time: as sent, in full or the low bytes."""
 
     kind: int
     sequence: int
@@ -238,6 +240,7 @@ class Header:
         )
 
 
+SEQUENCE_BITS, TIME_BITS = (8 * field.bytes for field in HEADERS[COMPACT][1:])  # that a compact header tells of whole numbers
 HEADER_BYTES = {kind: sum(field.bytes for field in fields) for kind, fields in HEADERS.items()}
 
 

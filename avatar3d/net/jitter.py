@@ -15,10 +15,10 @@ from avatar3d.motion.rotation import blend
 from avatar3d.net.receiver import Arrival
 
 SPAN_NS = 3_000_000_000  # of arrivals from which the delay is taken
-QUANTILE = 0.9  # of packets that should arrive in time; the rest is bridged
+QUANTILE = 0.75  # of packets that should arrive in time; the rest is bridged
 AGES_NS = 20_000_000_000  # for how long the worst gap is remembered
-GAP_MARGIN = 1.5  # the next gap may be worse than the worst so far
-FORETOLD_NS = 50_000_000  # how far the head may be foretold over such a gap; the delay bridges the rest
+GAP_MARGIN = 1.3  # the next gap may be worse than the worst so far
+FORETOLD_NS = 60_000_000  # how far the head may be foretold over such a gap; the delay bridges the rest
 MAX_EXTRA_NS = 400_000_000  # of delay beyond that of the quickest packet
 RENEW_NS = 100_000_000  # between two looks at the arrivals
 # How fast the delay may change, seconds a second: time then passes 40 % slower or 5 % faster, which is not seen as a stop.

@@ -12,10 +12,10 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.motion.wire import Frame, Header, Seal
 from avatar3d.motion.wire_layout import ACK, COMPACT, EPOCH_UNIX_S, FULL, TICK_NS, UNKNOWN_ROUND_TRIP
 
-WINDOW = 256  # sequences behind the newest in which a packet can still be told from its replay
+WINDOW = 1 << (wire.SEQUENCE_BITS - 1)  # sequences behind the newest in which a packet can still be told from its replay
 KEPT_FRAMES = 64  # from which later packets may differ; with those that come late, a second's worth
 MAX_WAITING = 32  # packets that wait for the frame from which they differ
-LOST_AFTER_NS = 2_000_000_000  # after such a silence low halves say nothing: only a full header is believed
+LOST_AFTER_NS = 2_000_000_000  # after such a silence low bytes say nothing: only a full header is believed
 MAX_AGE_S = 30.0  # between capture and arrival by both machines' wall clocks: bounds replay into a receiver that just started
 # Packets whose tag is checked, a second: from where the stream comes, from each other address, and from all addresses beyond the
 # first MAX_ADDRESSES together. A tag takes some microseconds, a frame a fifth of a millisecond.
@@ -150,8 +150,8 @@ class Receiver:
         """The header with whole numbers, after its tag was found right and new; what was found is counted."""
         if header.kind == COMPACT:
             session = self.session or 0
-            sequence = wire.whole(header.sequence, 16, max(self._newest, 0))
-            when = wire.whole(header.time, 16, self._time)
+            sequence = wire.whole(header.sequence, wire.SEQUENCE_BITS, max(self._newest, 0))
+            when = wire.whole(header.time, wire.TIME_BITS, self._time)
         else:
             session, sequence, when = header.session, header.sequence, header.time
             if header.layout != wire.LAYOUT_ID:

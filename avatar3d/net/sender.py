@@ -7,7 +7,7 @@ import time
 from avatar3d.motion import wire
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.wire import Frame, Header, Seal
-from avatar3d.motion.wire_layout import ACK, COMPACT, EPOCH_UNIX_S, FULL, TICK_NS, UNKNOWN_ROUND_TRIP
+from avatar3d.motion.wire_layout import ACK, COMPACT, EPOCH_UNIX_S, FULL, MAX_REFERENCE, TICK_NS, UNKNOWN_ROUND_TRIP
 
 # A late joiner, or one that lost its way, waits for a full header: the next key frame's after the first, at the latest the second.
 FULL_EVERY_NS, FULL_LATEST_NS = 300_000_000, 400_000_000
@@ -15,6 +15,9 @@ FULL_EVERY_NS, FULL_LATEST_NS = 300_000_000, 400_000_000
 # packet thus costs at most the one after it, and nothing where acknowledgements come back soon.
 CLOSE = 3
 ANCHOR_EVERY = 2
+# Where answers come but to fewer than this share of the last KEPT packets, the link loses or shuffles them: a frame then refers to an
+# acknowledged one however old, else to none, so that each packet that arrives can be used at once.
+ROUGH_BELOW = 0.5
 KEPT = 64  # frames sent, for acknowledgements that come late
 ROUND_TRIP_LEAK = 0.01  # share by which the shortest round trip is let go with each answer
 
@@ -31,8 +34,13 @@ class Sender:
         self._frames: dict[int, Frame] = {}
         self._sent_ns: dict[int, int] = {}
         self._anchor = self._acknowledged = -1
+        self._answered: set[int] = set()  # of those in _sent_ns
         self._full_ns: int | None = None
         self.round_trip_ns: float | None = None
+
+    @property
+    def _rough(self) -> bool:
+        return 0 < len(self._answered) < ROUGH_BELOW * KEPT and self.sequence > 2 * KEPT
 
     def packet(self, code: MotionCode, now_ns: int) -> bytes:
         """The next packet, of a code captured at `code.time_ns` and sent now, both on the monotonic clock."""
@@ -40,9 +48,9 @@ class Sender:
         frame = wire.quantise(code)
         ticks = max(0, (code.time_ns - self._started_ns) // TICK_NS)
         reference = -1
-        if self._acknowledged >= 0 and self.sequence - self._acknowledged <= CLOSE:
+        if self._acknowledged >= 0 and self.sequence - self._acknowledged <= (MAX_REFERENCE if self._rough else CLOSE):
             reference = self._acknowledged
-        elif self._anchor >= 0 and self.sequence - self._anchor < ANCHOR_EVERY:
+        elif not self._rough and self._anchor >= 0 and self.sequence - self._anchor < ANCHOR_EVERY:
             reference = self._anchor
         since_ns = FULL_LATEST_NS if self._full_ns is None else now_ns - self._full_ns
         if since_ns >= FULL_LATEST_NS or (since_ns >= FULL_EVERY_NS and reference < 0):
@@ -59,6 +67,7 @@ class Sender:
         self._frames[self.sequence], self._sent_ns[self.sequence] = frame, now_ns
         for kept in (self._frames, self._sent_ns):
             kept.pop(self.sequence - KEPT, None)
+        self._answered.discard(self.sequence - KEPT)
         return body + self._seal.tag(self.session, self.sequence, ticks, body)
 
     def answered(self, packet: bytes, now_ns: int) -> bool:
@@ -69,6 +78,7 @@ class Sender:
         sent_ns = self._sent_ns.get(header.sequence)
         if sent_ns is None or not self._seal.fits(self.session, header.sequence, 0, packet):
             return False
+        self._answered.add(header.sequence)
         if header.sequence > self._acknowledged:
             self._acknowledged = header.sequence
             trip = max(0, now_ns - sent_ns - header.held * TICK_NS)

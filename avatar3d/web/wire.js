@@ -94,7 +94,8 @@ export function decodeFrame(data, reference, age) {
     const changed = same === undefined || coder.bit(same + key);
     const named = LAYOUT.families.includes(`${group.name} key`) && key ? `${group.name} key` : group.name;
     for (let place = first; place < first + group.count; place++) {
-      const base = key ? 0 : reference[place];
+      const partner = key && group.name === "confidence" ? LAYOUT.confidencePartner[place - first] : -1;
+      const base = partner >= 0 ? frame[first + partner] : key ? 0 : reference[place];
       frame.push(changed ? base + coder.signed(zeros.other + 2 * number + key, family(named), 0, false) : base);
     }
   });
@@ -131,6 +132,9 @@ function whole(low, bits, near) {
   const number = near + ((((low - near + half) % span) + span) % span) - half;
   return number >= 0 ? number : number + span;
 }
+
+/** How many low bits of a number a compact header tells. */
+const lowBits = (name) => 8 * headers[kinds.compact].find((field) => field.name === name).bytes;
 
 function bytesOf(number, count) {
   return Array.from({ length: count }, (_, i) => Math.floor(number / 2 ** (8 * (count - 1 - i))) % 256);
@@ -183,8 +187,8 @@ export class WireReceiver {
     if (header === null || (header.kind === kinds.full ? header.layout !== LAYOUT.id : this.session === null)) return null;
     const full = header.kind === kinds.full;
     const session = full ? header.session : this.session;
-    const sequence = full ? header.sequence : whole(header.sequence, 16, this.sequence);
-    const time = full ? header.time : whole(header.time, 16, this.time);
+    const sequence = full ? header.sequence : whole(header.sequence, lowBits("sequence"), this.sequence);
+    const time = full ? header.time : whole(header.time, lowBits("time"), this.time);
     if (this.session !== null && (session < this.session || (session === this.session && sequence <= this.sequence))) return null;
     const end = packet.length - LAYOUT.tagBytes;
     const sealed = [...bytesOf(session, 5), ...bytesOf(sequence, 4), ...bytesOf(time, 5), ...packet.subarray(0, end)];

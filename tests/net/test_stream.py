@@ -27,6 +27,7 @@ def test_a_rough_link_neither_stops_the_head_nor_makes_it_jump(answers, seed):
     buffer, sink, shown = play(15.0, Link(seed, **ROUGH), back)
     assert buffer.stall_ns <= 100_000_000
     assert buffer.jump_frames <= 3
+    assert buffer.delay_ns < 320_000_000  # of the 200 ms that packets are shuffled by, and the frames that are lost in a row
     assert all(code is not None for _, code in shown[60:])
     # By its own measure too: no step is larger than three frames of the motion sent.
     truth = max(np.linalg.norm(difference(head(n * PERIOD_NS), head((n + 3) * PERIOD_NS))) for n in range(600))
@@ -35,6 +36,15 @@ def test_a_rough_link_neither_stops_the_head_nor_makes_it_jump(answers, seed):
     assert min(np.convolve(steps, np.ones(7), "valid")) > 0  # in no tenth of a second does it stand still
     sent = len(shown)
     assert 0.1 * sent < sink.lost < 0.3 * sent
+
+
+def test_on_a_rough_link_with_answers_what_arrives_can_be_decoded_at_once():
+    def undecoded(back: Link | None) -> float:
+        _, sink, _ = play(12.0, Link(1, **ROUGH), back)
+        return 1 - sink.counts["decoded"] / sink.packets
+
+    assert undecoded(Link(11, loss=0.2, delay_ns=20_000_000, jitter_ns=200_000_000)) < 0.04
+    assert undecoded(None) > 0.08  # nobody tells the sender
 
 
 def test_what_is_shown_is_the_head_that_was_sent():
