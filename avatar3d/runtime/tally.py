@@ -26,6 +26,7 @@ class Tally:
     late: int = 0
     untracked: int = 0
     reconnects: int = 0
+    recentered: int = 0
     head_latency_ms: list[float] = field(default_factory=list)
     expression_latency_ms: list[float] = field(default_factory=list)
     draw_ms: list[float] = field(default_factory=list)

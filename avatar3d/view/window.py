@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
@@ -14,6 +15,11 @@ from avatar3d.extras import install_extra
 from avatar3d.render.realtime import GL_FRAMEBUFFER_SRGB
 from avatar3d.runtime.stage import GL_SRGB8_ALPHA8
 
+_ADVICE = {
+    "linux": "start it in a desktop session, or without one under xvfb-run",
+    "win32": "update the graphics driver, which must give OpenGL 3.3 (over Remote Desktop many do not)",
+    "darwin": "start it from the desktop of the user who is logged in, not over ssh",
+}
 USUAL_HZ = 60.0  # of displays that tell no rate, such as virtual ones
 _KEYS = ("LEFT", "RIGHT", "UP", "DOWN", "PAGE_UP", "PAGE_DOWN", "ESCAPE")
 _VERTEX = """#version 330
@@ -123,10 +129,8 @@ class Window:
 
     def _no_window(self) -> WorkError:
         reason = self._problem or "GLFW does not say why"
-        return WorkError(
-            f"no window can be opened here ({reason}); start it in a desktop session, or without one under xvfb-run, or draw "
-            "files with avatar3d render"
-        )
+        advice = _ADVICE.get(sys.platform, _ADVICE["linux"])
+        return WorkError(f"no window can be opened here ({reason}); {advice}, or draw files with avatar3d render")
 
     # --- what the user does
 

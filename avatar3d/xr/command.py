@@ -21,7 +21,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the next head",
     )
     parser.add_argument(
-        "--consent", choices=("yes", "no"), help="may the headset read your face (for --motion headset, --foveation gaze); remembered"
+        "--listen",
+        metavar="LINK",
+        action="append",
+        default=[],
+        help="show a head that `avatar3d stream` sends: short for --motion net:LINK, after the other sources",
+    )
+    parser.add_argument(
+        "--consent",
+        choices=("yes", "no"),
+        help="may the headset read your face (for --motion headset, --foveation gaze); remembered",
     )
     parser.add_argument("--look-at-viewer", action="store_true", help="the heads seek eye contact")
     parser.add_argument("--mirror", action="store_true", help="show motion as a mirror does: to see yourself")
@@ -75,7 +84,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     config = read_config(arguments.governor)
     if arguments.rest:
         config = replace(config, rest=True)
-    motions = list(arguments.motion)
+    motions = [*arguments.motion, *(f"net:{link}" for link in arguments.listen)]
     wearer: Wearer | None = None
     if "headset" in motions:
         if motions.count("headset") > 1:

@@ -287,9 +287,7 @@ class HeadsetSession:
     def hidden(self, cameras: Sequence[Camera | None]) -> list[np.ndarray | None]:
         """Of each eye's camera, what the headset hides (see avatar3d.render.hidden_area), None where it hides nothing."""
         masks = self._masks
-        return [
-            None if masks is None or camera is None else masks.hidden(eye, camera) for eye, camera in enumerate(cameras)
-        ]
+        return [None if masks is None or camera is None else masks.hidden(eye, camera) for eye, camera in enumerate(cameras)]
 
     def take_recentered(self) -> bool:
         """Whether the viewer recentered the room since the last call."""

@@ -198,6 +198,7 @@ class Show:
                 waiting_since = time.monotonic()
                 if session.take_recentered() and self._stage is not None:
                     self._stage.placement = None
+                    self._tally.recentered += 1
                     if self._wearer is not None:
                         self._wearer.recenter()
                 timing = session.wait_frame()
@@ -338,6 +339,7 @@ class Show:
             **self._tally.head_figures(),
             "untracked": self._tally.untracked,
             "reconnects": self._tally.reconnects,
+            "recentered": self._tally.recentered,
             **self._ladder.report(),
             "measured_ms": {name: None if cost is None else round(cost, 2) for name, cost in measured.items()},
             "motion": {"received": self._cast.received, "dropped": self._cast.dropped},

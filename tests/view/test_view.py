@@ -26,6 +26,7 @@ from avatar3d.resources import config_path
 from avatar3d.runtime.cast import open_cast
 from avatar3d.runtime.governor import read_config
 from avatar3d.view.show import BACKGROUND_SRGB, View, ViewOptions
+from avatar3d.view.window import Window
 from tests.make_avatar import synthetic_avatar
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -225,3 +226,14 @@ def test_without_a_display_it_says_what_to_do(tmp_path):
     done = _view(None, tmp_path / "head.glb", "--frames", 2)
     assert done.returncode != 0
     assert "no window can be opened here" in done.stderr and "xvfb-run" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("system", "words"), [("linux", "xvfb-run"), ("win32", "graphics driver"), ("darwin", "not over ssh"), ("aix", "xvfb-run")]
+)
+def test_the_advice_without_a_window_is_of_the_platform(monkeypatch, system, words):
+    monkeypatch.setattr(sys, "platform", system)
+    window = object.__new__(Window)
+    window._problem = "no screen"
+    sentence = str(window._no_window())
+    assert "(no screen)" in sentence and words in sentence and "avatar3d render" in sentence

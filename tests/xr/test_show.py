@@ -253,7 +253,8 @@ def test_recentering_brings_the_head_before_the_viewer_again(play, context):
             session._position = (1.0, 1.6, 0.0)
 
     session.end_frame = walk
-    play([session])
+    result, _ = play([session])
+    assert result["recentered"] == 1
     before, walked, after = (session.shown[index][0] for index in (3, 5, 8))
     # The avatar's frame: after recentering the viewer is where it was at first.
     assert walked is None or abs(walked.center[0] - before.center[0]) > 0.9

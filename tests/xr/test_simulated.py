@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -126,6 +127,35 @@ def test_the_wearer_moves_two_heads_after_consent(headset, avatar_file, monkeypa
     assert result["motion"]["received"] > 30
     # Monado offers no face tracking: the head follows, the face idles.
     assert result["reads_face"] is False
+
+
+@pytest.mark.slow
+def test_the_viewer_may_recenter_the_room(headset, avatar_file):
+    result = _result(_show(headset, avatar_file, "--frames", 600, options=("--null", "--wobble", "--recenter", "15")))
+    assert result["recentered"] == 1 and result["frames"] == 600
+
+
+@pytest.mark.slow
+def test_a_remote_head_moves_as_its_stream_tells(headset, avatar_file, tmp_path):
+    codes = [MotionCode(time_ns=index * 33_000_000) for index in range(30)]
+    write_motion_csv(tmp_path / "talk.csv", codes)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = dict(os.environ, PYTHONPATH=str(ROOT), AVATAR3D_TOKEN="a secret of both ends, for this test")
+    sender = subprocess.Popen(
+        [sys.executable, "-m", "avatar3d.cli", "stream", f"csv:{tmp_path / 'talk.csv'}", "--to", str(port), "--quiet"],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AVATAR3D_TOKEN", environment["AVATAR3D_TOKEN"])
+            result = _result(_show(headset, avatar_file, "--frames", 120, "--listen", port))
+    finally:
+        sender.terminate()
+        sender.wait()
+    assert result["motion"]["received"] > 30
+    assert result["expression_latency_ms_p50"] > result["head_latency_ms_p50"]
 
 
 @pytest.mark.slow
