@@ -6,6 +6,7 @@ import argparse
 
 TUNING_MODES = ("cached", "again", "never")  # measure where nothing is remembered; measure anew; draw as by default
 FOVEATION_KINDS = ("none", "fixed", "gaze")  # as sharp everywhere; sharp around the optical axis, or where the eyes look
+STEREO_CHOICES = ("auto", "passes", "layers")  # as measured; one eye after the other; both at once where the driver can
 
 
 def add_tuning_flags(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,5 @@
-// How many pixels a point of the surface moved on the screen since before, x to the right, y downward.
+// How far a point of the surface moved on the screen since before: pixels, x to the right, y downward; or with NDC, all three
+// normalised device coordinates.
 in vec4 clip_now;
 in vec4 clip_before;
 
@@ -7,6 +8,10 @@ uniform vec2 viewport;  // pixels
 out vec4 motion;
 
 void main() {
-    vec2 moved = (clip_now.xy / clip_now.w - clip_before.xy / clip_before.w) * 0.5 * viewport;
-    motion = vec4(moved.x, -moved.y, 0.0, 1.0);
+    vec3 moved = clip_now.xyz / clip_now.w - clip_before.xyz / clip_before.w;
+#if NDC
+    motion = vec4(moved, 1.0);
+#else
+    motion = vec4(vec2(moved.x, -moved.y) * 0.5 * viewport, 0.0, 1.0);
+#endif
 }

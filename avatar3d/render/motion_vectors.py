@@ -16,13 +16,15 @@ from avatar3d.render.shaders import assemble
 class MotionVectors:
     """Owns the program and the buffers for avatars of one layout; its context must be current in every call.
 
+    ndc: motion in normalised device coordinates, (x, y, z) with y up, as headsets want it, in place of pixels.
+
     Head and hair base are drawn, where the base is not cut: what writes depth. Morphs, gaze, head pose and camera all count.
     """
 
-    def __init__(self, context: Any, scene: Scene) -> None:
+    def __init__(self, context: Any, scene: Scene, ndc: bool = False) -> None:
         self.context = context
         self._program = context.program(
-            vertex_shader=assemble("motion_vertex.glsl", {}), fragment_shader=assemble("motion_fragment.glsl", {})
+            vertex_shader=assemble("motion_vertex.glsl", {}), fragment_shader=assemble("motion_fragment.glsl", {"NDC": int(ndc)})
         )
         layout = scene.layout
         self._parts = [self._part(len(scene.vertices), layout.faces[: layout.opaque_count])]
@@ -35,10 +37,12 @@ class MotionVectors:
         content = [(now, "3f", "position"), (before, "3f", "position_before")]
         return now, before, indices, self.context.vertex_array(self._program, content, indices, index_element_size=4)
 
-    def draw(self, before: tuple[Scene, Camera], now: tuple[Scene, Camera], framebuffer: Any) -> None:
+    def draw(
+        self, before: tuple[Scene, Camera], now: tuple[Scene, Camera], framebuffer: Any, clear: bool = True
+    ) -> None:
         """Fill a framebuffer with a float colour (two channels or more) and depth: pixels moved since `before`, alpha one.
 
-        x to the right, y downward; where nothing is seen alpha is zero. Depth is the picture's own.
+        x to the right, y downward; where nothing is seen alpha is zero. Depth is the picture's own. clear: empty it first.
         """
         (old_scene, old_camera), (scene, camera) = before, now
         places = [(scene.vertices, old_scene.vertices)]
@@ -47,11 +51,13 @@ class MotionVectors:
         context, program = self.context, self._program
         program["view_projection"].write(matrix_bytes(camera.projection_matrix() @ camera.view_matrix()))
         program["view_projection_before"].write(matrix_bytes(old_camera.projection_matrix() @ old_camera.view_matrix()))
-        program["viewport"].write(vector_bytes((camera.width, camera.height)))
+        if "viewport" in program:
+            program["viewport"].write(vector_bytes((camera.width, camera.height)))
         framebuffer.use()
         framebuffer.viewport = (0, 0, camera.width, camera.height)
         framebuffer.depth_mask = True
-        framebuffer.clear(0.0, 0.0, 0.0, 0.0, depth=1.0)
+        if clear:
+            framebuffer.clear(0.0, 0.0, 0.0, 0.0, depth=1.0, viewport=framebuffer.viewport)
         context.enable_only(context.DEPTH_TEST)
         context.depth_func = "<"
         for (buffer, buffer_before, _, vertex_array), (place, place_before) in zip(self._parts, places, strict=True):

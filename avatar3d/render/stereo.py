@@ -39,7 +39,7 @@ def offered(context: Any) -> tuple[Stereo, ...]:
     body = "in vec3 point;\nvoid main() { place(view_projection[EYE] * vec4(point - eye[EYE], 1.0), EYE); }\n"
     source = assemble("eyes.glsl", {"STEREO": "STEREO_LAYERS", "FIN": 0}) + body
     try:
-        program = context.program(vertex_shader=source, fragment_shader=assemble("motion_fragment.glsl", {}))
+        program = context.program(vertex_shader=source, fragment_shader=assemble("hidden_fragment.glsl", {}))
     except Exception:  # moderngl raises its own kind for any driver's complaint
         return ("passes", "sides")
     program.release()

@@ -15,6 +15,7 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.render.build import Build
 from avatar3d.render.foveation import Foveation, FoveationSettings
 from avatar3d.render.frame import RenderOptions
+from avatar3d.render.motion_vectors import MotionVectors
 from avatar3d.render.part import Part
 from avatar3d.render.realtime import RealtimeRenderer, available_form
 from avatar3d.render.scene import Scene
@@ -70,6 +71,7 @@ class Stage:
         self._context = context
         self._distance_m = distance_m
         self._veil = Veil(context)
+        self._motion: list[MotionVectors] = []
         self._panel = Panel(context)
         self.available = tuple(
             all(available_form(avatar, config.rungs[name].form) == config.rungs[name].form for avatar in avatars)
@@ -225,6 +227,23 @@ class Stage:
                 self._renderers[index].draw(scene, [camera], [sheet], options, (0.0, 0.0, 0.0, 0.0), [own])
                 self._veil.lay(framebuffer, area, share)
 
+    def draw_motion(
+        self,
+        before: tuple[Sequence[Scene], Sequence[Camera]],
+        now: tuple[Sequence[Scene], Sequence[Camera]],
+        framebuffers: Sequence[Any],
+    ) -> None:
+        """Fill float framebuffers, one a camera, with how far each visible point moved since `before`, in normalised device
+        coordinates (avatar3d.render.motion_vectors), and their depth. Cameras: of the scene's frame, as `whole` gives them.
+        """
+        (old_scenes, old_cameras), (scenes, cameras) = before, now
+        if not self._motion:
+            self._motion = [MotionVectors(self._context, scene, ndc=True) for scene in scenes]
+        for old_camera, camera, framebuffer in zip(old_cameras, cameras, framebuffers, strict=True):
+            for index, (place, vectors) in enumerate(zip(self.places, self._motion, strict=True)):
+                old, new = (old_scenes[index], place.camera(old_camera)), (scenes[index], place.camera(camera))
+                vectors.draw(old, new, framebuffer, clear=index == 0)
+
     def measure(self, width: int, height: int, eyes: int = 2) -> tuple[float | None, ...]:
         """Milliseconds that drawing width × height pixels for one or two eyes takes at each rung; None for rungs the avatars lack.
 
@@ -261,6 +280,8 @@ class Stage:
         """Free the GL objects."""
         self._veil.close()
         self._panel.close()
+        for vectors in self._motion:
+            vectors.release()
         if self._foveation is not None:
             self._foveation.release()
         for renderer in self._renderers:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from avatar3d.flags import FOVEATION_KINDS, add_tuning_flags
+from avatar3d.flags import FOVEATION_KINDS, STEREO_CHOICES, add_tuning_flags
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=FOVEATION_KINDS,
         default="none",
         help="draw coarser away from the middle of the view (fixed) or from where you look (gaze, with consent, else as fixed)",
+    )
+    parser.add_argument(
+        "--space-warp", action="store_true", help="let the headset make every other frame from our motion, where it can"
+    )
+    parser.add_argument(
+        "--stereo", choices=STEREO_CHOICES, default="auto", help="both eyes in two passes or in the layers of one (default: the faster)"
     )
     parser.add_argument("--governor", type=Path, metavar="YAML", help="settings instead of configs/governor.yaml")
     parser.add_argument("--rest", action="store_true", help="rest at the lowest quality for some seconds in every minute")
@@ -95,7 +101,13 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
             motions[motions.index("headset")] = "idle"
     gaze = arguments.foveation == "gaze" and consented(None if arguments.consent is None else arguments.consent == "yes")
     options = ShowOptions(
-        session=SessionOptions(hz=arguments.hz, passthrough=arguments.passthrough, face=wearer is not None, gaze=gaze),
+        session=SessionOptions(
+            hz=arguments.hz,
+            passthrough=arguments.passthrough,
+            face=wearer is not None,
+            gaze=gaze,
+            space_warp=arguments.space_warp,
+        ),
         frames=arguments.frames,
         distance_m=arguments.distance,
         height_m=arguments.height,
@@ -105,6 +117,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         overlay=arguments.overlay,
         trace=trace,
         foveation=arguments.foveation,
+        stereo=arguments.stereo,
         tuning=arguments.tuning,
         quiet=arguments.quiet,
     )

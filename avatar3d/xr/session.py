@@ -26,6 +26,8 @@ from avatar3d.xr.face import EXTENSIONS as FACES
 from avatar3d.xr.face import FaceReader, open_face
 from avatar3d.xr.graphics import ALL_LAYERS, Graphics, open_graphics
 from avatar3d.xr.pacing import Ahead
+from avatar3d.xr.space_warp import EXTENSION as SPACE_WARP
+from avatar3d.xr.space_warp import SpaceWarp
 from avatar3d.xr.swapchain import EyeImages, color_images, depth_images
 from avatar3d.xr.visibility import EXTENSION as VISIBILITY_MASK
 from avatar3d.xr.visibility import VisibilityMasks
@@ -56,6 +58,7 @@ class SessionOptions:
     depth_layer: bool = True
     face: bool = False
     gaze: bool = False
+    space_warp: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ class HeadsetSession:
         self._actions: Actions | None = None
         self._face: FaceReader | None = None
         self._masks: VisibilityMasks | None = None
+        self.space_warp: SpaceWarp | None = None
         try:
             with openxr.failures_as_sentences("starting the session"):
                 self._open()
@@ -121,7 +125,8 @@ class HeadsetSession:
         if self.graphics is None:
             self.graphics = open_graphics(offered)
         faces = (*FACES, GAZE) if self._options.face else (GAZE,) if self._options.gaze else ()
-        optional = (*OPTIONAL, *faces)
+        warps = (SPACE_WARP,) if self._options.space_warp else ()
+        optional = (*OPTIONAL, *faces, *warps)
         wanted = {OPENGL, self.graphics.extension, *(name for name in optional if name in offered)}
         self._enabled = wanted
         application = xr.ApplicationInfo(
@@ -162,6 +167,8 @@ class HeadsetSession:
         if self._depth is None:
             context, size = self.graphics.context, (self.width, self.height)
             self._depth_buffer = DepthArray(context, *size) if self._layered else context.depth_renderbuffer(size)
+        if SPACE_WARP in self._enabled:
+            self.space_warp = SpaceWarp.open(self.graphics, self._instance, system, self._session, formats, self.eyes)
         if VISIBILITY_MASK in self._enabled:
             self._masks = VisibilityMasks(self._instance, self._session, self._kind)
             for eye in range(self.eyes):
@@ -357,6 +364,8 @@ class HeadsetSession:
             self._color.acquire()
             if self._depth is not None:
                 self._depth.acquire()
+            if self.space_warp is not None:
+                self.space_warp.acquire()
         return [self._framebuffer(eye) for eye in range(self.eyes)]
 
     def layered(self) -> Any:
@@ -448,12 +457,15 @@ class HeadsetSession:
             self._color.release()
             if self._depth is not None:
                 self._depth.release()
+            if self.space_warp is not None:
+                self.space_warp.release()
 
     def end_frame(self, timing: FrameTiming, cameras: Sequence[Camera | None] | None) -> None:
         """Show the frame. cameras: what was drawn for each eye as last located, into the lower left of its image; it may be a
         part of the eye's view, then the rest of the view stays empty. None for an eye that sees nothing, or for all."""
         xr = self._xr
         layers: Sequence[Any] = []
+        warp = self.space_warp if self.space_warp is not None and self.space_warp.drawn else None
         if cameras is not None and any(camera is not None for camera in cameras):
             views = (xr.CompositionLayerProjectionView * self.eyes)(
                 *(xr.CompositionLayerProjectionView() for _ in range(self.eyes))
@@ -465,12 +477,17 @@ class HeadsetSession:
                 view.pose = located.pose
                 view.fov = xr.Fovf(*EMPTY_FOV) if camera is None else xr.Fovf(*angles_of(camera))
                 view.sub_image = self._color.part(eye, *size)
+                chain = None
                 if self._depth is not None:
-                    depth = xr.CompositionLayerDepthInfoKHR(
+                    chain = xr.CompositionLayerDepthInfoKHR(
                         sub_image=self._depth.part(eye, *size), min_depth=0.0, max_depth=1.0, near_z=NEAR_M, far_z=FAR_M
                     )
-                    kept.append(depth)  # lives until the call below
-                    view.next = cast(pointer(depth), c_void_p)
+                    kept.append(chain)  # lives until the call below
+                if warp is not None:
+                    chain = warp.chained(eye, chain)
+                    kept.append(chain)
+                if chain is not None:
+                    view.next = cast(pointer(chain), c_void_p)
             flags = xr.CompositionLayerFlags.NONE
             if self._blend != xr.EnvironmentBlendMode.OPAQUE:
                 flags = xr.CompositionLayerFlags.BLEND_TEXTURE_SOURCE_ALPHA_BIT
@@ -481,6 +498,8 @@ class HeadsetSession:
                 self._session,
                 xr.FrameEndInfo(display_time=timing.runtime_time, environment_blend_mode=self._blend, layers=layers),
             )
+        if self.space_warp is not None:
+            self.space_warp.ended(warp is not None)
 
     # --- ending
 
@@ -521,6 +540,9 @@ class HeadsetSession:
         if self.graphics is not None:
             self.graphics.delete_framebuffers([name for name, _ in self._framebuffers.values()])
             self._framebuffers.clear()
+            if self.space_warp is not None:
+                self.space_warp.close()
+                self.space_warp = None
             if self._depth_buffer is not None:
                 self._depth_buffer.release()
                 self._depth_buffer = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.build import Build
 from avatar3d.render.foveation import read_foveation
+from avatar3d.render.scene import Scene
 from avatar3d.render.tune import Choice, choose
 from avatar3d.runtime.cast import Cast
 from avatar3d.runtime.governor import RUNGS, GovernorConfig
@@ -48,7 +49,7 @@ class ShowOptions:
     frames: to show, None until the session ends. distance_m, height_m: of the head's eyes from the viewer's. rung: keep to
     this rung, None for the governor. reconnect_s: how long to wait for a runtime that ended. keep_views: folder for the last
     pictures of both eyes and their cameras. overlay: show figures on a panel. trace: takes spans of each frame. foveation: of
-    avatar3d.flags.FOVEATION_KINDS. tuning, quiet: see avatar3d.render.tune.choose.
+    avatar3d.flags.FOVEATION_KINDS. stereo: of STEREO_CHOICES there. tuning, quiet: see avatar3d.render.tune.choose.
     """
 
     session: SessionOptions = field(default_factory=SessionOptions)
@@ -61,6 +62,7 @@ class ShowOptions:
     overlay: bool = False
     trace: Trace | None = None
     foveation: str = "none"
+    stereo: str = "auto"
     tuning: str = "never"
     quiet: bool = True
 
@@ -83,6 +85,7 @@ class Show:
         self._viewer_m: np.ndarray | None = None  # between the viewer's eyes, in the room, as last located
         self._graphics: Graphics | None = None
         self._stage: Stage | None = None
+        self._before: tuple[list[Scene], list[Camera]] | None = None  # what the last frame showed, for motion vectors
         self._choice = Choice(Build(), "default")
         self._period_ns = 0
         self._facts: dict[str, Any] = {}
@@ -153,9 +156,10 @@ class Show:
             background = (0.0, 0.0, 0.0, 0.0 if self._options.session.passthrough else 1.0)
             context, size, options = session.graphics.context, (session.width, session.height), self._options
             self._choice = choose(context, self._cast.avatars[0], *size, 2, options.tuning, options.quiet)
+            build = self._choice.build if options.stereo == "auto" else replace(self._choice.build, stereo=options.stereo)
             foveation = None if options.foveation == "none" else read_foveation()
             self._stage = Stage(
-                self._cast.avatars, context, self._config, background, options.distance_m, self._choice.build, foveation,
+                self._cast.avatars, context, self._config, background, options.distance_m, build, foveation,
                 session.gives_depth,
             )  # fmt: skip
             self._costs = self._stage.measure(session.width, session.height)
@@ -170,6 +174,7 @@ class Show:
             "depth_layer": session.gives_depth,
             "visibility_mask": session.uses_masks,
             "foveation": self._options.foveation,
+            "space_warp": session.space_warp is not None,
             "reads_face": session.reads_face,
             "wearer_extensions": session.wearer_extensions,
             "drawing": self._choice.to_json(),
@@ -266,7 +271,9 @@ class Show:
         if self._wearer is not None:
             self._wearer.tell(views, session.face(timing, gaze), gaze)
         self._viewer_m = np.mean([view.position for view in views], axis=0)
-        cameras = stage.cameras(scenes, views, *size)
+        warp = session.space_warp
+        # Motion is told of whole views: a frustum that is cut anew each time would be taken for movement.
+        cameras = stage.cameras(scenes, views, *size) if warp is None else stage.whole(views, *size)
         session.clear_around(framebuffers, cameras, stage.background)
         unseen = session.hidden(cameras)
         seen = [
@@ -281,6 +288,10 @@ class Show:
             point = stage.placement.inside(looked_at(views, gaze, self._options.distance_m))
             toward = [tangents_of(camera, point) for camera in shown]
         stage.draw(scenes, shown, targets, rung, None, layered, masks, toward)
+        if warp is not None:
+            seen_now = scenes, [camera.resized(warp.width, warp.height) for camera in shown]
+            stage.draw_motion(self._before or seen_now, seen_now, warp.framebuffers())
+            self._before = seen_now
         session.graphics.context.finish()
         done = time.perf_counter()
         if self._options.keep_views is not None and tally.frames == self._options.frames:

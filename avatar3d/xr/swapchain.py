@@ -67,10 +67,15 @@ class EyeImages:
 
 def color_images(session: Any, formats: list[int], width: int, height: int, eyes: int) -> EyeImages:
     """sRGB images, in one array where the runtime has them; raises WorkError where it has no sRGB format."""
-    xr = openxr.load()
     format_ = next((wanted for wanted in COLOR_FORMATS if wanted in formats), None)
     if format_ is None:
         raise WorkError("the OpenXR runtime offers no 8-bit sRGB images to OpenGL; update the runtime or use another one")
+    return eye_images(session, format_, width, height, eyes)
+
+
+def eye_images(session: Any, format_: int, width: int, height: int, eyes: int) -> EyeImages:
+    """Images to draw colours of a format into, in one array where the runtime has such."""
+    xr = openxr.load()
     usage = xr.SwapchainUsageFlags.COLOR_ATTACHMENT_BIT | xr.SwapchainUsageFlags.SAMPLED_BIT
     try:
         return EyeImages(session, format_, usage, width, height, eyes, array=True)

@@ -50,3 +50,20 @@ def test_a_head_at_rest_does_not_move(avatar: Avatar, realtime: RealtimeRenderer
         vectors.release()
     assert seen.reshape(-1, 4)[:, 3].mean() > 0.1
     assert np.abs(seen.reshape(-1, 4)[:, :2]).max() < 1e-3
+
+
+def test_a_headset_is_told_the_same_in_its_own_coordinates(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
+    before = build_scene(avatar, MotionCode()), view(0.0, 0.0, SIZE, SIZE)
+    now = build_scene(avatar, moved), view(0.12, 0.05, SIZE, SIZE)
+    seen = []
+    with realtime.context as context:
+        framebuffer = context.framebuffer([context.texture((SIZE, SIZE), 4, dtype="f4")], context.depth_texture((SIZE, SIZE)))
+        for ndc in (False, True):
+            vectors = MotionVectors(context, now[0], ndc)
+            vectors.draw(before, now, framebuffer)
+            seen.append(np.frombuffer(framebuffer.read(components=4, dtype="f4"), np.float32).reshape(SIZE, SIZE, 4))
+            vectors.release()
+    pixels, coordinates = seen
+    np.testing.assert_allclose(coordinates[..., :2] * SIZE / 2 * [1, -1], pixels[..., :2], atol=1e-3)
+    assert np.abs(coordinates[..., 2]).max() > 1e-4
+    np.testing.assert_array_equal(coordinates[..., 3], pixels[..., 3])

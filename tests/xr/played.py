@@ -12,12 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from avatar3d.render.stereo import DepthArray
 from avatar3d.xr import egl, openxr
 from avatar3d.xr.session import OPENGL
 
 WIDTH, HEIGHT = 48, 40
 PERIOD_NS = 1_000_000_000
-GL_SRGB8_ALPHA8 = 0x8C43
+GL_SRGB8_ALPHA8, GL_RGBA16F, GL_DEPTH_COMPONENT24 = 0x8C43, 0x881A, 0x81A6
 FACE_FUNCTIONS = {
     "XR_FB_face_tracking2": ("xrCreateFaceTracker2FB", "xrGetFaceExpressionWeights2FB", "xrDestroyFaceTracker2FB"),
     "XR_ANDROID_face_tracking": ("xrCreateFaceTrackerANDROID", "xrGetFaceStateANDROID", "xrDestroyFaceTrackerANDROID"),
@@ -30,7 +31,8 @@ class PlayedRuntime:
 
     face: {place: weight} told by the trackers. held: pose of a hand that holds, {0 or 1: XrPosef}. eyes: quaternion xyzw of the
     gaze or None. levels: thermal level by domain. events: to be polled. masks: (vertices, indices) of what is hidden by eye.
-    arrays: whether a swapchain may have two layers.
+    arrays: whether a swapchain may have two layers. formats: of images. warp_size: of motion vectors, as recommended. moved:
+    metres that the viewer went to the right. views: of each frame that was ended, the structures of each eye's view.
     """
 
     def __init__(self, xr, graphics, extensions=()):
@@ -48,10 +50,15 @@ class PlayedRuntime:
         self.events: list[object] = []
         self.masks: dict[int, tuple[list[tuple[float, float]], list[int]]] = {}
         self.arrays = True
+        self.formats = [GL_SRGB8_ALPHA8]
+        self.warp_size = (24, 20)
+        self.moved = 0.0
+        self.views: list[list[list[object]]] = []
         self.ends: list[int] = []  # layers of each frame that was ended
         self._spaces: dict[int, str] = {}
         self._paths: list[str] = ["none"]
         self._textures = []
+        self.images: dict[int, object] = {}  # by handle of the swapchain
         self._display = 0
         self.period_ns = PERIOD_NS
         self._handles = 0
@@ -105,18 +112,23 @@ class PlayedRuntime:
         return self._handle(self._xr.Space, str(self._xr.ReferenceSpaceType(info.reference_space_type).name))
 
     def enumerate_swapchain_formats(self, session):
-        return [GL_SRGB8_ALPHA8]
+        return self.formats
 
     def create_swapchain(self, session, info):
-        context = self._graphics.context
-        if info.array_size == 1:
-            self._textures.append(context.texture((WIDTH, HEIGHT), 4, bytes(WIDTH * HEIGHT * 4)))
-            return self._handle(self._xr.Swapchain)
-        if not self.arrays:
+        context, layers, size = self._graphics.context, info.array_size, (info.width, info.height)
+        if layers > 1 and not self.arrays:
             raise self._xr.exception.FeatureUnsupportedError()
-        layers = [bytes(WIDTH * HEIGHT * 4 * info.array_size)]
-        self._textures.append(context.texture_array((WIDTH, HEIGHT, info.array_size), 4, layers[0]))
-        return self._handle(self._xr.Swapchain)
+        if info.format == GL_DEPTH_COMPONENT24:
+            texture = DepthArray(context, *size) if layers > 1 else context.depth_texture(size)
+        else:
+            dtype, bytes_ = ("f2", 8) if info.format == GL_RGBA16F else ("f1", 4)
+            empty = bytes(size[0] * size[1] * bytes_ * layers)
+            make = context.texture if layers == 1 else context.texture_array
+            texture = make(size if layers == 1 else (*size, layers), 4, empty, dtype=dtype)
+        self._textures.append(texture)
+        handle = self._handle(self._xr.Swapchain)
+        self.images[ctypes.cast(handle, ctypes.c_void_p).value] = texture
+        return handle
 
     def enumerate_swapchain_images(self, handle, kind):
         return [SimpleNamespace(image=self._textures[-1].glo)]
@@ -144,12 +156,34 @@ class PlayedRuntime:
     def end_frame(self, session, info):
         self.calls.append("end_frame")
         self.ends.append(info.layer_count)
+        xr, seen = self._xr, []
+        for place in range(info.layer_count):
+            layer = ctypes.cast(info._layers[place], ctypes.POINTER(xr.CompositionLayerProjection)).contents
+            seen = [self._chain(layer._views[eye].next) for eye in range(layer.view_count)]
+        self.views.append(seen)
+
+    def _chain(self, address):
+        """Copies of the structures of a chain that is known here."""
+        xr, found = self._xr, []
+        kinds = {
+            xr.StructureType.COMPOSITION_LAYER_DEPTH_INFO_KHR: xr.CompositionLayerDepthInfoKHR,
+            xr.StructureType.COMPOSITION_LAYER_SPACE_WARP_INFO_FB: xr.CompositionLayerSpaceWarpInfoFB,
+        }
+        while address:
+            head = ctypes.cast(address, ctypes.POINTER(xr.CompositionLayerDepthInfoKHR)).contents
+            kind = kinds[xr.StructureType(head.type)]
+            structure = kind()
+            ctypes.memmove(ctypes.byref(structure), address, ctypes.sizeof(kind))
+            found.append(structure)
+            address = structure.next
+        return found
 
     def locate_views(self, session, info):
         xr = self._xr
         views = [
             xr.View(
-                pose=xr.Posef(xr.Quaternionf(0, 0, 0, 1), xr.Vector3f(side * 0.0315, 1.6, 0)), fov=xr.Fovf(-0.7, 0.7, 0.7, -0.7)
+                pose=xr.Posef(xr.Quaternionf(0, 0, 0, 1), xr.Vector3f(side * 0.0315 + self.moved, 1.6, 0)),
+                fov=xr.Fovf(-0.7, 0.7, 0.7, -0.7),
             )
             for side in (-1, 1)
         ]
@@ -213,6 +247,12 @@ class PlayedRuntime:
 
     def _xrGetOpenGLGraphicsRequirementsKHR(self, instance, system, needs):
         needs._obj.min_api_version_supported = 3 << 48 | 3 << 32
+        return 0
+
+    def _xrGetSystemProperties(self, instance, system, properties):
+        wanted = ctypes.cast(properties._obj.next, ctypes.POINTER(self._xr.SystemSpaceWarpPropertiesFB)).contents
+        assert wanted.type == self._xr.StructureType.SYSTEM_SPACE_WARP_PROPERTIES_FB
+        wanted.recommended_motion_vector_image_rect_width, wanted.recommended_motion_vector_image_rect_height = self.warp_size
         return 0
 
     def _xrGetVisibilityMaskKHR(self, session, kind, eye, mask_type, mask):

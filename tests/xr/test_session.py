@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 
 import numpy as np
@@ -12,10 +13,32 @@ from avatar3d.motion.code import ARKIT_INDEX, MotionCode, look_angles
 from avatar3d.motion.vocabulary import vocabulary
 from avatar3d.render.frame import RenderOptions
 from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.runtime.cast import Cast, Role
+from avatar3d.runtime.governor import read_config
+from avatar3d.runtime.pipeline import Pipeline
 from avatar3d.runtime.views import camera_of, cropped
-from avatar3d.xr.session import PERFORMANCE, THERMAL, VISIBILITY_MASK, FrameTiming, HeadsetSession, SessionOptions
+from avatar3d.xr import show as show_module
+from avatar3d.xr.session import (
+    DEPTH_LAYER,
+    PERFORMANCE,
+    SPACE_WARP,
+    THERMAL,
+    VISIBILITY_MASK,
+    FrameTiming,
+    HeadsetSession,
+    SessionOptions,
+)
+from avatar3d.xr.show import Show, ShowOptions
 from tests.make_avatar import synthetic_avatar
-from tests.xr.played import FACE_FUNCTIONS, HEIGHT, WIDTH, played_runtime
+from tests.xr.played import (
+    FACE_FUNCTIONS,
+    GL_DEPTH_COMPONENT24,
+    GL_RGBA16F,
+    GL_SRGB8_ALPHA8,
+    HEIGHT,
+    WIDTH,
+    played_runtime,
+)
 
 xr = pytest.importorskip("xr", reason="pyopenxr is not installed")
 GAZE = "XR_EXT_eye_gaze_interaction"
@@ -290,6 +313,68 @@ def test_a_runtime_without_arrays_gets_two_swapchains(monkeypatch):
                 framebuffer.clear(shade, shade, shade, 1.0, viewport=(0, 0, WIDTH, HEIGHT))
             pictures = _eye_pictures((left, right))
             assert (pictures[0].reshape(-1, 4)[:, 0] == 51).all() and (pictures[1] == 255).all()
+
+
+def _warped(runtime, monkeypatch, frames, walk):
+    """Show so many frames with motion vectors, the viewer walking so far in each; returns what was reported."""
+    cast = Cast([Role(synthetic_avatar(), Pipeline(None), False)])
+    runtime.graphics.close = lambda: None
+    monkeypatch.setattr(show_module, "HeadsetSession", lambda options, *_: HeadsetSession(options, runtime.graphics))
+    locate = runtime.locate_views
+
+    def step(session, info):
+        runtime.moved += walk
+        return locate(session, info)
+
+    runtime.locate_views = step
+    options = ShowOptions(SessionOptions(space_warp=True), frames=frames, rung="blendshape")
+    try:
+        return Show(cast, read_config(), options).run()
+    finally:
+        cast.close()
+
+
+@pytest.mark.parametrize("arrays", [True, False])
+def test_motion_and_depth_are_given_to_a_headset_that_makes_frames(monkeypatch, arrays):
+    with played_runtime(monkeypatch, SPACE_WARP, DEPTH_LAYER) as runtime:
+        close = runtime.graphics.close
+        runtime.arrays = arrays
+        runtime.formats = [GL_SRGB8_ALPHA8, GL_RGBA16F, GL_DEPTH_COMPONENT24]
+        result = _warped(runtime, monkeypatch, 3, 0.05)
+        runtime.graphics.close = close
+        assert result["space_warp"] and result["rendered"] == 3 and SPACE_WARP in runtime.enabled
+        flags = xr.CompositionLayerSpaceWarpInfoFlagsFB
+        for number, views in enumerate([views for views in runtime.views if views]):
+            assert len(views) == 2
+            for eye, (warp, depth) in enumerate(views):
+                assert isinstance(depth, xr.CompositionLayerDepthInfoKHR) and isinstance(warp, xr.CompositionLayerSpaceWarpInfoFB)
+                # The first frame has none before it from which to go on.
+                assert warp.layer_flags == (flags.FRAME_SKIP_BIT if number == 0 else flags.NONE)
+                assert warp.near_z != warp.far_z and warp.app_space_delta_pose.orientation.w == 1
+                for part in (warp.motion_vector_sub_image, warp.depth_sub_image):
+                    assert (part.image_rect.extent.width, part.image_rect.extent.height) == runtime.warp_size
+                    assert part.image_array_index == (eye if arrays else 0)
+        image = warp.motion_vector_sub_image.swapchain
+        moved = runtime.images[ctypes.cast(image, ctypes.c_void_p).value].read()
+        vectors = np.frombuffer(moved, np.float16).reshape(-1, 20, 24, 4).astype(np.float32)[-1]
+        seen = vectors[vectors[..., 3] > 0]
+        # The viewer went 5 cm to the right: at 0.8 m the head goes left by that over the half width of the view; it idles, too.
+        assert len(seen) > 10
+        assert np.median(seen[:, 0]) == pytest.approx(-0.05 / 0.8 / math.tan(0.7), rel=0.15)
+        assert np.abs(seen[:, 1]).max() < 0.02 and (vectors[vectors[..., 3] == 0] == 0).all()
+
+
+@pytest.mark.parametrize("formats", [[GL_SRGB8_ALPHA8], [GL_SRGB8_ALPHA8, GL_RGBA16F]])
+def test_without_images_for_it_no_motion_is_given(monkeypatch, formats):
+    with played_runtime(monkeypatch, SPACE_WARP) as runtime:
+        runtime.formats = formats
+        with _opened(runtime, space_warp=True) as session:
+            assert session.space_warp is None
+
+
+def test_motion_is_given_only_when_it_was_asked_for(monkeypatch):
+    with played_runtime(monkeypatch, SPACE_WARP) as runtime, _opened(runtime) as session:
+        assert SPACE_WARP not in runtime.enabled and session.space_warp is None
 
 
 def test_a_gaze_for_the_picture_alone_asks_for_no_face(monkeypatch):

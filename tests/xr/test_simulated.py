@@ -67,8 +67,8 @@ def _psnr_db(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rung", ["baked", "live"])
-def test_both_eyes_of_a_still_headset_are_what_the_reference_draws(headset, avatar_file, tmp_path, rung):
+@pytest.mark.parametrize(("rung", "stereo"), [("baked", "layers"), ("live", "passes")])
+def test_both_eyes_of_a_still_headset_are_what_the_reference_draws(headset, avatar_file, tmp_path, rung, stereo):
     from avatar3d.render import make_renderer
 
     # The reference has no softened outline: leave it out.
@@ -77,9 +77,12 @@ def test_both_eyes_of_a_still_headset_are_what_the_reference_draws(headset, avat
     (tmp_path / "plain.yaml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
     done = _show(
         headset, avatar_file, "--frames", 110, "--rung", rung, "--distance", 0.35, "--keep-views", tmp_path,
-        "--governor", tmp_path / "plain.yaml",
+        "--governor", tmp_path / "plain.yaml", "--stereo", stereo,
     )  # fmt: skip
     result = _result(done)
+    # Monado offers arrays, depth, and a mask of its own invention.
+    assert result["arrays"] and result["depth_layer"] and result["visibility_mask"] and not result["space_warp"]
+    assert result["layered"] == (stereo == "layers")
     assert result["frames"] == 110 and result["rendered"] >= 105
     assert result["rungs"][rung] == result["rendered"]
     assert result["viewer_ipd_mm"] == pytest.approx(63.0, abs=0.01)
@@ -109,7 +112,8 @@ def test_both_eyes_of_a_still_headset_are_what_the_reference_draws(headset, avat
 def test_a_moving_head_tells_both_latencies_and_its_rungs(headset, avatar_file, tmp_path):
     codes = [MotionCode(time_ns=index * 33_000_000) for index in range(30)]
     write_motion_csv(tmp_path / "talk.csv", codes)
-    result = _result(_show(headset, avatar_file, "--frames", 60, "--motion", f"csv:{tmp_path / 'talk.csv'}"))
+    result = _result(_show(headset, avatar_file, "--frames", 60, "--motion", f"csv:{tmp_path / 'talk.csv'}", "--foveation", "fixed"))
+    assert result["foveation"] == "fixed"
     assert sum(result["rungs"].values()) == result["rendered"] > 50
     assert result["motion"]["received"] > 30
     # The expression is captured before the head is located, and both before the frame is shown.
