@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -160,13 +161,25 @@ def layout_of(avatar: Avatar) -> Layout:
 
 @dataclass(frozen=True)
 class PosedHair:
-    """Hair follows the head rigidly: world = rotation @ p + translation. normals, shade: (N, 3) f32, world, for every level."""
+    """Hair follows the head rigidly: world = rotation @ p + translation. resting_normals: (N, 3) f32 in the head frame.
+
+    normals, shade: (N, 3) f32, world, for every level; made when they are asked for.
+    """
 
     shells: HairShells
     rotation: np.ndarray
     translation: np.ndarray
-    normals: np.ndarray
-    shade: np.ndarray
+    resting_normals: np.ndarray
+    light: np.ndarray
+    shading_power: float
+
+    @cached_property
+    def normals(self) -> np.ndarray:
+        return (self.resting_normals @ self.rotation.T).astype(np.float32)
+
+    @cached_property
+    def shade(self) -> np.ndarray:
+        return shade_of(self.normals, self.light, self.shading_power)
 
     def canonical(self, level: int) -> np.ndarray:
         """(N, 3) f32 places of one level in the head frame."""
@@ -181,20 +194,34 @@ class PosedHair:
 class Scene:
     """An avatar at one motion code.
 
-    vertices, normals, shade: (V, 3) f32 in the world. planes: (4, F) f32 of avatar.faces, see facing.face_planes.
-    deltas: [(index into avatar.texture_deltas, activation)], at most MAX_DELTAS. light_direction: (3,) toward the dominant light.
+    vertices, normals, shade: (V, 3) f32 in the world. planes: (4, F) f32 of avatar.faces, see facing.face_planes. These four are
+    made when they are asked for: a GPU that morphs needs none of them. deltas: [(index into avatar.texture_deltas, activation)],
+    at most MAX_DELTAS. light_direction: (3,) toward the dominant light.
     """
 
     avatar: Avatar
     motion: MotionCode
     layout: Layout
-    vertices: np.ndarray
-    normals: np.ndarray
-    shade: np.ndarray
-    planes: np.ndarray
     light_direction: np.ndarray
     deltas: list[tuple[int, float]]
     hair: PosedHair | None
+
+    @cached_property
+    def vertices(self) -> np.ndarray:
+        avatar, part = self.avatar, self.layout.vertex_part
+        return pose_vertices(avatar.vertices, avatar.expression, self.motion, avatar.head_weight, avatar.joints, part)
+
+    @cached_property
+    def planes(self) -> np.ndarray:
+        return corner_planes(self.vertices, self.layout.adjacency.corners)
+
+    @cached_property
+    def normals(self) -> np.ndarray:
+        return vertex_normals(self.planes, self.layout.adjacency)
+
+    @cached_property
+    def shade(self) -> np.ndarray:
+        return shade_of(self.normals, self.avatar.light, self.avatar.shading_power)
 
     def active_deltas(self) -> Iterator[tuple[np.ndarray, float]]:
         """(log ratio (h, w, 3), activation) of each drawn texture delta."""
@@ -212,28 +239,14 @@ def active_deltas(avatar: Avatar, weights: np.ndarray) -> list[tuple[int, float]
 def build_scene(avatar: Avatar, motion: MotionCode, layout: Layout | None = None) -> Scene:
     """Pose and light an avatar; pass the avatar's own `layout_of` where many frames are drawn."""
     layout = layout or layout_of(avatar)
-    vertices = pose_vertices(avatar.vertices, avatar.expression, motion, avatar.head_weight, avatar.joints, layout.vertex_part)
-    planes = corner_planes(vertices, layout.adjacency.corners)
-    normals = vertex_normals(planes, layout.adjacency)
     hair = None
     if avatar.hair is not None and layout.hair_normals is not None:
         rotation, translation = head_transform(motion, avatar.joints)
-        hair_normals = (layout.hair_normals @ rotation.T).astype(np.float32)
-        hair = PosedHair(
-            shells=avatar.hair,
-            rotation=rotation,
-            translation=translation,
-            normals=hair_normals,
-            shade=shade_of(hair_normals, avatar.light, avatar.shading_power),
-        )
+        hair = PosedHair(avatar.hair, rotation, translation, layout.hair_normals, avatar.light, avatar.shading_power)
     return Scene(
         avatar=avatar,
         motion=motion,
         layout=layout,
-        vertices=vertices,
-        normals=normals,
-        shade=shade_of(normals, avatar.light, avatar.shading_power),
-        planes=planes,
         light_direction=light_direction(avatar.light),
         deltas=active_deltas(avatar, motion.weights),
         hair=hair,
