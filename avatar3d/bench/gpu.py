@@ -1,4 +1,7 @@
-"""What tools/bench_gpu runs: parity, bench and a short field training on the GPU, into one JSON file, each stage by itself."""
+"""What tools/bench_gpu runs: parity, every way to draw, bench and a short field training on the GPU, into one JSON file.
+
+Each stage stands by itself, and the file is written after each: a driver that takes the process down loses that stage alone.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from avatar3d.errors import Avatar3dError, InputError
+from avatar3d.errors import Avatar3dError, InputError, WorkError
 
-TRAINING_POINTS = 32_768
-TRAINING_STEPS = 200
+TRAINING_POINTS, TRAINING_STEPS = 32_768, 200
+DRY_POINTS, DRY_STEPS = 1024, 5  # where only the script is tried out
 TRAINING_RATE = 1e-2
 SECONDS_A_CASE = 1.0
+SECONDS_A_VARIANT = 0.5  # for each choice and size
+VARIANT_SIZES = ((512, 512), (1680, 1760))
+DRY_SIZES = ((128, 128),)
 
 
 def training(avatar: Any, device: str) -> dict[str, object]:
@@ -36,12 +42,13 @@ def training(avatar: Any, device: str) -> dict[str, object]:
     generator = torch.Generator(device=device).manual_seed(0)
     low, high = (torch.from_numpy(np.asarray(edge)).to(device) for edge in (fresh.box_min, fresh.box_max))
     weights = torch.zeros(52, device=device)
+    points, steps = (TRAINING_POINTS, TRAINING_STEPS) if device == "cuda" else (DRY_POINTS, DRY_STEPS)
     optimiser = torch.optim.Adam(student.parameters(), lr=TRAINING_RATE)
     losses: list[torch.Tensor] = []
     started = time.perf_counter()
-    for _ in range(TRAINING_STEPS):
-        positions = low + (high - low) * torch.rand((TRAINING_POINTS, 3), generator=generator, device=device)
-        d = torch.nn.functional.normalize(torch.randn((TRAINING_POINTS, 3), generator=generator, device=device), dim=1)
+    for _ in range(steps):
+        positions = low + (high - low) * torch.rand((points, 3), generator=generator, device=device)
+        d = torch.nn.functional.normalize(torch.randn((points, 3), generator=generator, device=device), dim=1)
         with torch.no_grad():
             wanted = teacher(positions, d, weights)
         given = student(positions, d, weights)
@@ -53,23 +60,25 @@ def training(avatar: Any, device: str) -> dict[str, object]:
     first, last = float(losses[0]), float(losses[-1])
     return {
         "device": torch.cuda.get_device_name() if device == "cuda" else device,
-        "steps": TRAINING_STEPS,
-        "points": TRAINING_POINTS,
-        "ms_a_step": round(1e3 * (time.perf_counter() - started) / TRAINING_STEPS, 3),
+        "steps": steps,
+        "points": points,
+        "ms_a_step": round(1e3 * (time.perf_counter() - started) / steps, 3),
         "loss_first": first,
         "loss_last": last,
     }
 
 
-def measure(path: Path, device: str) -> dict[str, object]:
-    """Every stage's result, or {"error": reason}."""
+def measure(path: Path, device: str, keep: Callable[[dict[str, object]], None]) -> dict[str, object]:
+    """Every stage's result, or {"error": reason}; told to `keep` after each stage."""
     # torch first: a CUDA build imported after a GL context was made may crash.
     import torch
 
     from avatar3d.bench import command
     from avatar3d.bench.parity import parity
+    from avatar3d.bench.variants import variants
     from avatar3d.glb import read_glb
-    from avatar3d.render.realtime import RealtimeRenderer
+    from avatar3d.render.realtime import RealtimeRenderer, create_context
+    from avatar3d.render.tune import is_software
     from avatar3d.runtime.governor import read_config
 
     avatar = read_glb(path)
@@ -91,13 +100,38 @@ def measure(path: Path, device: str) -> dict[str, object]:
     def bench() -> dict[str, object]:
         parser = argparse.ArgumentParser()
         command.add_arguments(parser)
-        words = [str(path), "--no-parity", "--seconds", str(SECONDS_A_CASE)]
+        words = [str(path), "--no-parity", "--seconds", str(SECONDS_A_CASE if device == "cuda" else 0.05)]
+        words += ["--tune"] if device == "cuda" else ["--no-tune", "--quick"]
         result, _ = command.run(parser.parse_args(words, argparse.Namespace(quiet=True)))
         return result
 
+    def opengl() -> dict[str, object]:
+        context = create_context()
+        try:
+            names = {name: str(context.info[f"GL_{name.upper()}"]) for name in ("vendor", "renderer", "version")}
+        finally:
+            context.release()
+        if device == "cuda" and is_software(names["renderer"]):
+            raise WorkError(
+                f"OpenGL draws on the processor ({names['renderer']}): name the GPU's EGL device, GLCONTEXT_DEVICE_INDEX=0, 1, ..., "
+                "or its driver, __EGL_VENDOR_LIBRARY_FILENAMES=.../10_nvidia.json"
+            )
+        return dict(names)
+
+    def every_way() -> dict[str, object]:
+        context = create_context()
+        try:
+            with context:
+                sizes = VARIANT_SIZES if device == "cuda" else DRY_SIZES
+                return variants(context, avatar, sizes, SECONDS_A_VARIANT, lambda name: print(f"  {name}", file=sys.stderr))
+        finally:
+            context.release()
+
     stages: dict[str, Callable[[], dict[str, object]]] = {
         "training": lambda: training(avatar, device),
+        "opengl": opengl,
         "parity": check_parity,
+        "variants": every_way,
         "bench": bench,
     }
     for name, stage in stages.items():
@@ -105,9 +139,10 @@ def measure(path: Path, device: str) -> dict[str, object]:
         started = time.perf_counter()
         try:
             result = stage()
-        except (Avatar3dError, RuntimeError, ValueError, OSError) as error:
+        except Exception as error:  # whatever a driver or a CUDA library raises; the other stages are worth having
             result = {"error": f"{type(error).__name__}: {error}"}
         found[name] = {**result, "seconds": round(time.perf_counter() - started, 1)}
+        keep(found)
     return found
 
 
@@ -124,8 +159,11 @@ def main(words: list[str] | None = None) -> int:
 
     try:
         check_writable(arguments.out)
-        found = measure(arguments.avatar, arguments.device)
-        write_bytes(arguments.out, (json.dumps(found, indent=1) + "\n").encode())
+        found = measure(
+            arguments.avatar,
+            arguments.device,
+            lambda result: write_bytes(arguments.out, (json.dumps(result, indent=1) + "\n").encode()),
+        )
     except Avatar3dError as error:
         print(f"bench_gpu: {error}", file=sys.stderr)
         return error.exit_code

@@ -189,7 +189,7 @@ def measure(
     """
     head = replace(avatar, hair=None, texture_deltas=[])
     renderer = RealtimeRenderer(context)
-    trial = _Trial(context, renderer, head, width, height, eyes)
+    trial = Trial(context, renderer, head, width, height, eyes)
     until = trial.clock() + budget_s
     best, times = Build(), {name: dict[str, float | None].fromkeys(values) for name, _, values in axes}
     try:
@@ -217,7 +217,7 @@ def _winner(found: dict[Build, float | None], incumbent: Build) -> Build:
     return fastest if measured[fastest] < (1 - MARGIN) * measured[incumbent] else incumbent
 
 
-class _Trial:
+class Trial:
     """Draws frames of one head with one build after another, and times them."""
 
     def __init__(

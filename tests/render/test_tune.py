@@ -35,13 +35,13 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> dict[Build, float]:
     told: dict[Build, float] = {}
     monkeypatch.setattr(tune, "BUDGET_S", 1e9)
     monkeypatch.setattr(tune, "MAX_ROUNDS", tune.MIN_ROUNDS)
-    draw = tune._Trial.frame
+    draw = tune.Trial.frame
 
     def frame(self: Any, build: Build, form: Any) -> float:
         draw(self, build, form)
         return told.get(build, 1e-3)
 
-    monkeypatch.setattr(tune._Trial, "frame", frame)
+    monkeypatch.setattr(tune.Trial, "frame", frame)
     return told
 
 

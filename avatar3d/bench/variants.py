@@ -1,0 +1,63 @@
+"""What every way to draw costs, and how near its picture is to the default's: one choice of `Build` changed at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from avatar3d.avatar import Avatar
+from avatar3d.bench.measure import talking
+from avatar3d.bench.parity import pictures_psnr_db, views
+from avatar3d.errors import Avatar3dError
+from avatar3d.render.build import Build
+from avatar3d.render.frame import Form, RenderOptions
+from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.tune import Trial, contenders
+
+VIEWS, MOTION = 3, 7  # cameras, and the frame of `talking`, of the pictures that are compared
+
+
+def variants(
+    context: Any, avatar: Avatar, sizes: Sequence[tuple[int, int]], seconds: float, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """{choice: {value: {"psnr_db": against the default's picture, "ms": {size: median of a frame of both eyes}, "error": why none}}}.
+
+    The whole avatar is drawn, in the form of the field in which the choice counts most. seconds: for each choice and size, and
+    as long as compiling takes. The context must be current.
+    """
+    found: dict[str, Any] = {}
+    renderer = RealtimeRenderer(context)
+    try:
+        for name, form, values in contenders(context, avatar):
+            builds = {value: replace(Build(), **{name: value}) for value in values}
+            say(name)
+            found[name] = {
+                value: {"form": form, **_likeness(renderer, avatar, build, form), "ms": {}} for value, build in builds.items()
+            }
+            for width, height in sizes:
+                trial = Trial(context, renderer, avatar, width, height, 2)
+                try:
+                    times = trial.compare(list(builds.values()), Build(), form, seconds)
+                finally:
+                    trial.close()
+                for value, build in builds.items():
+                    found[name][value]["ms"][f"{width}x{height}"] = times[build]
+    finally:
+        renderer.close()
+    return found
+
+
+def _likeness(renderer: RealtimeRenderer, avatar: Avatar, build: Build, form: Form) -> dict[str, Any]:
+    """{"psnr_db"} of a build's pictures against the default's, or {"error"}."""
+    import moderngl
+
+    cameras, motion, options = views(VIEWS), talking()[MOTION], RenderOptions(form, antialias=True)
+    try:
+        pictures = []
+        for each in (Build(), build):
+            renderer.build = each
+            pictures.append(renderer.render(avatar, motion, cameras, options))
+    except (moderngl.Error, Avatar3dError) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    return {"psnr_db": pictures_psnr_db(*pictures)}
