@@ -13,8 +13,8 @@
 #else
 #define EYES 2
 #if FIN
-uniform int fins_of_first;  // instances are strips of the first eye's outline, then of the second's
-#define EYE int(gl_InstanceID >= fins_of_first)
+uniform int fins_of_first;  // first come the strips of the first eye's outline, then those of the second's
+#define EYE int(FIN_INDEX >= fins_of_first)
 #else
 #define EYE gl_InstanceID
 #endif

@@ -15,6 +15,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "colors": ("half", "srgb"),
     "stereo": ("passes", "layers"),
     "shading": ("forward", "deferred"),
+    "morph": ("cpu", "gpu"),
 }
 LIVE_ONLY = ("table", "numbers", "network", "shading")
 STORAGE_GL = 430  # OpenGL version from which shaders read storage buffers
@@ -29,8 +30,9 @@ class Build:
     colors: base and hair colour as linear 16-bit floats, or as 8-bit sRGB that the driver decodes; where textures have eight
     bits anyway it has no meaning. stereo: how both eyes are drawn into array images (avatar3d.render.stereo), for callers that
     have such; the renderer is told at each draw. shading: the live field on the skin evaluated as faces are drawn, or once for
-    each pixel when all are (avatar3d.render.gathering); one pass for both eyes is always forward. Raises InputError on an
-    unknown value.
+    each pixel when all are (avatar3d.render.gathering); one pass for both eyes is always forward. morph: the head posed, lit
+    and sorted into seen and unseen faces by the CPU, or posed and lit by the GPU (avatar3d.render.gpu_morph), which then draws
+    all faces. Raises InputError on an unknown value.
     """
 
     table: str = VALUES["table"][0]
@@ -39,6 +41,7 @@ class Build:
     colors: str = VALUES["colors"][0]
     stereo: str = VALUES["stereo"][0]
     shading: str = VALUES["shading"][0]
+    morph: str = VALUES["morph"][0]
 
     def __post_init__(self) -> None:
         for name, allowed in VALUES.items():

@@ -23,6 +23,7 @@ from avatar3d.render.build import Build
 from avatar3d.render.facing import face_planes, heights
 from avatar3d.render.fold import VertexField, available_form, folded_hair, hair_field, skin_detail, skin_field
 from avatar3d.render.frame import Form, Precision, RenderOptions
+from avatar3d.render.gpu_morph import GpuMorph
 from avatar3d.render.hair_levels import LevelFaces, merge_levels, visible_faces
 from avatar3d.render.outline import MAX_FINS, Outline
 from avatar3d.render.part import may_show
@@ -34,12 +35,12 @@ from avatar3d.render.stereo import EYES, Stereo
 UNITS = {
     "base_color": 0, "delta_0": 1, "delta_1": 2, "delta_2": 3, "delta_3": 4, "field_table": 5, "hair_color": 6,
     "hair_opacity": 7, "hair_folded": 8, "hair_cut": 9, "field_hidden": 10, "hair_hidden": 11, "moving": 12, "FieldNetwork": 13,
-    "resting": 14,
+    "resting": 14, "edges": 6,  # of vertex shaders, which have no hair_color
     # Of the live form, which has none of the others that lie there.
     "gathered_look": 8, "gathered_light": 9, "gathered_place": 10, "gathered_shaded": 11, "gathered_depth": 15,
 }  # fmt: skip
 # Of avatar3d.render.arrays, which set programs up themselves.
-ARRAYS = {"field_table", "FieldNetwork", "field_hidden", "moving", "resting"}
+ARRAYS = {"field_table", "FieldNetwork", "field_hidden", "moving", "resting", "edges"}
 DELTA_UNITS = tuple(UNITS[f"delta_{slot}"] for slot in range(MAX_DELTAS))
 VERTEX_FLOATS = 9  # of what moves, and of what rests, at each vertex of the head
 FIN_BYTES = 3 * 4  # a fin's three vertices
@@ -172,6 +173,7 @@ class Passes:
     hair: HairPasses | None
     textures: dict[int, Any]
     stereo: Stereo
+    posed_there: bool  # the GPU morphs: all faces are drawn, and the outline is found there
 
     def drawn_with(self, deltas: int) -> Iterator[Pass]:
         """Those that draw a frame with so many texture deltas."""
@@ -231,6 +233,37 @@ class GpuAvatar:
             shell_static = np.concatenate([hair.base, hair.extent, layout.hair_normals, hair.uv], axis=1).astype(np.float32)
             self.hair_static_buffer = self._kept(self.context.buffer(shell_static.tobytes()))
             self.hair_shade_buffer = self._kept(self.context.buffer(reserve=len(hair.base) * 12, dynamic=True))
+
+    @property
+    def morph(self) -> GpuMorph:
+        """What poses the head on the GPU, made at the first use."""
+
+        def make() -> GpuMorph:
+            hair_shade = None if self.avatar.hair is None else self.hair_shade_buffer
+            return self._kept(GpuMorph(self.context, self.avatar, self.layout, self.dynamic_buffer, hair_shade))
+
+        return self._once("morph", None, None, make)
+
+    def _every_face(self) -> Any:
+        """Indices of all faces in drawing order."""
+        return self._once("faces", None, None, lambda: self._kept(self.context.buffer(self._faces.tobytes())))
+
+    def _edges(self) -> Any:
+        """The edges of shaders/edges.glsl."""
+        outline = self.outline
+        rows = np.zeros((len(outline.sides), 2, 4), np.float32)  # whole numbers under 2^24 are exact
+        rows[..., :3] = np.where(outline.sides[..., None] < 0, -1, outline.corners)
+        return self._kept(BufferTexture(self.context, rows.reshape(-1, 4)))
+
+    def _edge_indices(self) -> Any:
+        """Two triangles for each edge, for one eye and then for the other."""
+        first = 4 * np.arange(EYES * len(self.outline.sides), dtype=np.int32)
+        triangles = first[:, None] + np.array([0, 1, 2, 2, 1, 3], np.int32)
+        return self._kept(self.context.buffer(triangles.tobytes()))
+
+    def draw_all_faces(self) -> None:
+        """Note the groups of `_every_face`, for programs that leave it to the driver which are seen."""
+        self.groups = dict(zip(GROUPS, _ranges(np.arange(len(self._faces)), self._ends), strict=True))
 
     def _kept(self, resource: Any) -> Any:
         self.scope.append(resource)
@@ -331,6 +364,8 @@ class GpuAvatar:
         if variant.antialias:
             for name, buffer in (("moving", self.dynamic_buffer), ("resting", self.static_buffer)):
                 textures[name] = self._once(name, None, None, lambda: self._kept(BufferTexture(self.context, buffer, 1)))  # noqa: B023
+            if build.morph == "gpu":
+                textures["edges"] = self._once("edges", None, None, self._edges)
         if form == "live" and avatar.neural_field is not None:
             params, table, numbers = avatar.neural_field, build.table, build.numbers
             textures["field_table"] = self._once(
@@ -411,9 +446,12 @@ class GpuAvatar:
         ) -> Pass:
             own: dict[str, object] = {"DETAIL": detail, "FADED": faded, "DELTAS": deltas, "FIN": fin, "SOFT": int(soft and not detail)}
             own |= {"DEPTH_ONLY": depth_only, "GLOSS": int(not faded or self._faded_has_gloss)}
+            own["EDGES"] = int(fin and build.morph == "gpu")
             if not field:
                 own["FIELD"] = FIELD_FORMS["mesh"]
             program = self._program("head", {**defines, **own}, generated, textures, fragment)
+            if fin and build.morph == "gpu":
+                return self._pass(program, [], self._once("edge indices", None, None, self._edge_indices), 1)
             if fin:
                 return self._pass(program, [(self.fin_buffer, "3i/i", ("corners",))], None, 1)
             return self._pass(
@@ -422,7 +460,7 @@ class GpuAvatar:
                     (self.dynamic_buffer, "3f 3f 3f", ("position", "normal", "shade")),
                     (self.static_buffer, "3f 2f 1f 1f 2f", ("canonical", "uv", "alpha", "field_weight", "gloss")),
                 ],
-                self.index_buffer,
+                self._every_face() if build.morph == "gpu" else self.index_buffer,
                 instances,
             )
 
@@ -455,6 +493,7 @@ class GpuAvatar:
             hair,
             {UNITS[name]: item for name, item in textures.items()},
             variant.stereo,
+            build.morph == "gpu",
         )
         if avatar.neural_field is not None:
             low, high = avatar.neural_field.box_min, avatar.neural_field.box_max

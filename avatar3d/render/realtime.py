@@ -309,7 +309,10 @@ class RealtimeRenderer:
         self._hidden.draw(areas, stereo)
 
     def _write_scene(self, loaded: GpuAvatar, scene: Scene) -> None:
-        """Send what the motion code moved."""
+        """Send what the motion code moved, or have it moved there."""
+        if self.build.morph == "gpu":
+            loaded.morph.run(scene)
+            return
         loaded.dynamic[:, 0:3] = scene.vertices
         loaded.dynamic[:, 3:6] = scene.normals
         loaded.dynamic[:, 6:9] = scene.shade
@@ -362,10 +365,14 @@ class RealtimeRenderer:
         framebuffer.viewport = viewport
         self._bind(loaded, scene, passes)
         self._set_uniforms(loaded, scene, cameras, passes, viewport)
-        codes = None if part is None else place_codes(scene.vertices, cameras[0], part)
-        farthest_m = max(_farthest_m(scene, camera) for camera in cameras)
+        farthest_m = max(_farthest_m(scene, camera, passes.posed_there) for camera in cameras)
         edge_on = [edge_on_m3(camera, farthest_m) for camera in cameras]
-        facing = loaded.send_faces(scene.planes, [camera.center for camera in cameras], edge_on, codes)
+        if passes.posed_there:
+            loaded.draw_all_faces()
+            facing = []
+        else:
+            codes = None if part is None else place_codes(scene.vertices, cameras[0], part)
+            facing = loaded.send_faces(scene.planes, [camera.center for camera in cameras], edge_on, codes)
         hair = passes.hair if options.hair else None
         if hair is not None and scene.hair is not None:
             eyes = [(camera.center - scene.hair.translation) @ scene.hair.rotation for camera in cameras]
@@ -451,19 +458,27 @@ class RealtimeRenderer:
     def _draw_fins(self, loaded: GpuAvatar, scene: Scene, facing: list[np.ndarray], framebuffer: Any, passes: Passes) -> None:
         """Strips along the outline of the head as each eye sees it, blended over what lies behind."""
         context = self.context
-        outlines = [loaded.outline.fins(seen) for seen in facing]
-        fins = np.concatenate(outlines) if len(outlines) > 1 else outlines[0]
-        if not len(fins):
-            return
-        loaded.fin_buffer.orphan()
-        loaded.fin_buffer.write(fins)
+        if passes.posed_there:
+            of_first = len(loaded.outline.sides)
+        else:
+            outlines = [loaded.outline.fins(seen) for seen in facing]
+            fins = np.concatenate(outlines) if len(outlines) > 1 else outlines[0]
+            of_first = len(outlines[0])
+            if not len(fins):
+                return
+            loaded.fin_buffer.orphan()
+            loaded.fin_buffer.write(fins)
         context.enable_only(context.DEPTH_TEST | context.BLEND)
         context.depth_func = "<="
         context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
         framebuffer.depth_mask = False
         entry = passes.fins[len(scene.deltas)]
-        entry.set({"fins_of_first": np.int32(len(outlines[0])).tobytes()})
-        entry.vertex_array.render(context.TRIANGLE_STRIP, vertices=4, instances=len(fins))
+        entry.set({"fins_of_first": np.int32(of_first).tobytes()})
+        if passes.posed_there:
+            eyes = 1 if passes.stereo == "passes" else EYES
+            entry.vertex_array.render(vertices=6 * eyes * of_first)
+        else:
+            entry.vertex_array.render(context.TRIANGLE_STRIP, vertices=4, instances=len(fins))
         framebuffer.depth_mask = True
 
     def _draw_hair_base(self, framebuffer: Any, hair: HairPasses, culled: str) -> None:
@@ -566,9 +581,15 @@ class RealtimeRenderer:
             self._context = None
 
 
-def _farthest_m(scene: Scene, camera: Camera) -> float:
-    """Metres from a camera to the farthest point of a scene, or a little more."""
-    offset = scene.vertices[::VERTEX_STEP] - camera.center.astype(np.float32)
+def _farthest_m(scene: Scene, camera: Camera, hair_only: bool) -> float:
+    """Metres from a camera to the farthest point of a scene, or of its hair alone, or a little more."""
+    if not hair_only:
+        points = scene.vertices[::VERTEX_STEP]
+    elif scene.hair is not None:
+        points = scene.hair.shells.base[::VERTEX_STEP] @ scene.hair.rotation.T + scene.hair.translation
+    else:
+        return 0.0
+    offset = points - camera.center.astype(np.float32)
     return float(np.sqrt(np.einsum("va,va->v", offset, offset).max())) + HAIR_M
 
 

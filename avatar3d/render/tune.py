@@ -44,7 +44,8 @@ MIN_SIDE_PX = 64
 NOT_ON_SOFTWARE = {"network": ("uniforms",), "table": ("storage",)}
 # In order of what they may gain: the choice, and the form of the field in which it is measured.
 AXES: tuple[tuple[str, Form], ...] = (
-    ("shading", "live"), ("table", "live"), ("colors", "baked"), ("stereo", "baked"), ("numbers", "live"), ("network", "live")
+    ("morph", "baked"), ("shading", "live"), ("table", "live"), ("colors", "baked"), ("stereo", "baked"), ("numbers", "live"),
+    ("network", "live"),
 )  # fmt: skip
 FILE_NAME = "tuning.json"
 MAX_FILE_BYTES = 256 * 1024

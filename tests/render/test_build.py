@@ -9,11 +9,13 @@ import pytest
 
 from avatar3d.avatar import Avatar
 from avatar3d.bench.parity import pictures_psnr_db
+from avatar3d.camera import stereo_pair
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.build import VALUES, Build, possible
 from avatar3d.render.frame import Form, Frame, RenderOptions
 from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.stereo import LayeredTarget, Stereo, offered
 from tests.render.conftest import view
 
 SIZE = 128
@@ -155,3 +157,83 @@ def test_choices_of_the_live_field_make_no_program_anew_for_other_forms() -> Non
 def test_an_unknown_way_is_refused() -> None:
     with pytest.raises(InputError, match="unknown table 'list'; expected one of buffer, texture, storage"):
         Build(table="list")
+
+
+def test_the_gpu_poses_and_lights_as_the_scene_does(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
+    realtime.build = Build(morph="gpu")
+    try:
+        realtime.load(avatar)
+        scene = realtime.prepare(moved)
+        with realtime.context:
+            loaded = realtime._loaded
+            assert loaded is not None and scene.hair is not None
+            moving = np.frombuffer(loaded.dynamic_buffer.read(), np.float32).reshape(-1, 9)
+            hair = np.frombuffer(loaded.hair_shade_buffer.read(), np.float32).reshape(-1, 3)
+    finally:
+        realtime.build = Build()
+    np.testing.assert_allclose(moving[:, 0:3], scene.vertices, atol=1e-6)
+    np.testing.assert_allclose(moving[:, 3:6], scene.normals, atol=2e-4)
+    np.testing.assert_allclose(moving[:, 6:9], scene.shade, atol=2e-4)
+    np.testing.assert_allclose(hair, scene.hair.shade, atol=1e-5)
+
+
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("form", ["mesh", "baked", "live"])
+def test_a_head_morphed_by_the_gpu_is_the_same(
+    form: Form, antialias: bool, avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer
+) -> None:
+    options = RenderOptions(form, antialias=antialias)
+    by_cpu = drawn(realtime, avatar, moved, Build(), options)
+    by_gpu = drawn(realtime, avatar, moved, Build(morph="gpu"), options)
+    assert pictures_psnr_db(by_cpu, by_gpu) >= ROUNDED_DB
+    for a, b in zip(by_cpu, by_gpu, strict=True):
+        assert (a.surface != b.surface).mean() <= 1e-4
+
+
+def test_a_gpu_that_morphs_asks_for_no_posed_vertex(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
+    options = RenderOptions("baked", antialias=True)
+    realtime.build = Build(morph="gpu")
+    try:
+        realtime.load(avatar, [options])
+        with realtime.context as context:
+            target = context.framebuffer([context.texture((SIZE, SIZE), 4)], context.depth_texture((SIZE, SIZE)))
+        scene = realtime.prepare(moved)
+        realtime.draw(scene, [view(0.3, 0.1, SIZE, SIZE)], [target], options)
+    finally:
+        realtime.build = Build()
+    assert not {"vertices", "planes", "normals", "shade"} & vars(scene).keys()
+
+
+@pytest.mark.parametrize("stereo", ["passes", "layers", "sides"])
+def test_both_eyes_are_the_same_however_they_are_drawn_and_morphed(
+    stereo: Stereo, avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer
+) -> None:
+    eyes = stereo_pair(view(0.2, 0.1, SIZE, SIZE), inward_tangent=0.1)
+    options = RenderOptions("baked", antialias=True)
+    with realtime.context as context:
+        if stereo not in offered(context):
+            pytest.skip("this driver has no layers in vertex shaders")
+        size = (2 * SIZE, SIZE)
+        wide = context.framebuffer([context.texture(size, 4)], context.depth_texture(size))
+        layered = LayeredTarget(context, SIZE, SIZE) if stereo == "layers" else None
+    pictures = []
+    for morph in VALUES["morph"]:
+        realtime.build = Build(morph=morph)
+        try:
+            realtime.load(avatar, [options], [stereo])
+            if layered is not None:
+                realtime.draw(moved, eyes, [layered.framebuffer], options, viewports=[(0, 0, SIZE, SIZE)], stereo=stereo)
+            elif stereo == "sides":
+                realtime.draw(moved, eyes, [wide], options, stereo=stereo)
+            else:
+                areas = [(eye * SIZE, 0, SIZE, SIZE) for eye in range(2)]
+                realtime.draw(moved, eyes, [wide] * 2, options, viewports=areas)
+        finally:
+            realtime.build = Build()
+        with realtime.context:
+            targets, side = ([wide], 2 * SIZE) if layered is None else (layered.eyes, SIZE)
+            content = [target.read(viewport=(0, 0, side, SIZE), components=3) for target in targets]
+            pictures.append(np.concatenate([np.frombuffer(each, np.uint8) for each in content]))
+    difference = np.abs(pictures[0].astype(int) - pictures[1])
+    assert (pictures[0] > 0).mean() > 0.1
+    assert (difference > 1).mean() < 1e-3 and 10 * np.log10(255**2 / max((difference**2).mean(), 1e-9)) >= ROUNDED_DB
