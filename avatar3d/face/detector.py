@@ -62,11 +62,12 @@ def _anchor_centres() -> np.ndarray:
 _ANCHORS = _anchor_centres()
 
 
-def detect(network: Network, rgb: np.ndarray) -> Detection:
+def detect(network: Network, rgb: np.ndarray, thorough: bool = True) -> Detection:
     """Faces in a (H, W, 3) uint8 sRGB picture, largest first.
 
     The whole picture is looked at first, then with room around it, then in tiles of a half, a quarter and an
-    eighth, until the largest face found fills MIN_FACE_SHARE of the square that was looked at.
+    eighth, until the largest face found fills MIN_FACE_SHARE of the square that was looked at; or, unless
+    `thorough`, until any is found, which a video can afford to miss for a frame.
     """
     height, width = rgb.shape[:2]
     long_side = max(height, width)
@@ -78,7 +79,7 @@ def detect(network: Network, rgb: np.ndarray) -> Detection:
         best = max(best, best_wide)
     shown = float(long_side)
     for level in range(1, MAX_TILE_LEVEL + 1):
-        if _widest(candidates) >= MIN_FACE_SHARE * shown:
+        if _widest(candidates) >= (MIN_FACE_SHARE * shown if thorough else 1.0):
             break
         shown = long_side / 2**level
         if shown < MIN_TILE_PX:

@@ -56,18 +56,29 @@ class FaceTracker:
     def __init__(self, landmarker_path: Path | None = None, threads: int = 2) -> None:
         self._landmarker_path = landmarker_path
         self._threads = threads
+        self._networks: dict[str, Network] = {}
 
     def _network(self, name: str) -> Network:
-        path = self._landmarker_path or models.path(LANDMARKER_FILE)
-        return load_network(Path(path), f"{name}.tflite", self._threads)
+        if name not in self._networks:
+            path = self._landmarker_path or models.path(LANDMARKER_FILE)
+            self._networks[name] = load_network(Path(path), f"{name}.tflite", self._threads)
+        return self._networks[name]
 
-    def search(self, rgb: np.ndarray) -> Detection:
-        """Faces in a (H, W, 3) uint8 sRGB picture, largest first, with the best score seen."""
-        return detector.detect(self._network("face_detector"), rgb)
+    def search(self, rgb: np.ndarray, thorough: bool = True) -> Detection:
+        """Faces in a (H, W, 3) uint8 sRGB picture, largest first, with the best score seen; thorough: see `detector.detect`."""
+        return detector.detect(self._network("face_detector"), rgb, thorough)
 
     def detect(self, rgb: np.ndarray) -> list[FaceBox]:
         """Faces in a (H, W, 3) uint8 sRGB picture, largest first."""
         return self.search(rgb).faces
+
+    def again(self, rgb: np.ndarray, before: FaceLandmarks) -> FaceLandmarks:
+        """Landmarks of a face in the frame after the one where they were `before`."""
+        return landmarks_in(self._network("face_landmarks_detector"), rgb, square_from_landmarks(before))
+
+    def glance(self, rgb: np.ndarray, box: FaceBox) -> FaceLandmarks:
+        """Landmarks of a detected face from one look at its box: enough for a video, whose next frame looks again."""
+        return landmarks_in(self._network("face_landmarks_detector"), rgb, square_from_box(box))
 
     def landmarks(self, rgb: np.ndarray, box: FaceBox) -> FaceLandmarks:
         """Landmarks of a detected face, found once from the box and once more from a crop about the first answer."""
@@ -84,8 +95,7 @@ class FaceTracker:
     def follow(self, rgb: np.ndarray, previous: TrackedFace | None = None) -> TrackedFace | None:
         """The next frame of a video: the face where it was, else the largest one found, else None. Never refuses."""
         if previous is not None:
-            network = self._network("face_landmarks_detector")
-            found = landmarks_in(network, rgb, square_from_landmarks(previous.landmarks))
+            found = self.again(rgb, previous.landmarks)
             if found.presence >= MIN_PRESENCE:
                 return self._measured(previous.box, found, previous.faces_found, [])
         present = self._present_faces(rgb, self.search(rgb).faces, stop_after=1)

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from avatar3d import models
 from avatar3d.face.detector import FaceBox
-from avatar3d.face.landmarks import FaceLandmarks, landmarks_in, square_from_landmarks
-from avatar3d.face.networks import LANDMARKER_FILE, load_network
+from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.tracker import MIN_PRESENCE, FaceTracker
 
 # Landmarks jump when the network starts to follow something else; a head does not move by half its width in a frame.
@@ -50,13 +48,11 @@ class FaceFollower:
 
     def step(self, rgb: np.ndarray) -> dict[int, FaceLandmarks]:
         """{identity: landmarks} of the faces followed in a (H, W, 3) uint8 sRGB frame."""
-        path = self.landmarker_path or models.path(LANDMARKER_FILE)
-        network = load_network(Path(path), "face_landmarks_detector.tflite", self.threads)
         for face in self._known:
             if face.missing_frames:
                 face.missing_frames += 1
                 continue
-            found = landmarks_in(network, rgb, square_from_landmarks(face.landmarks))
+            found = self._tracker.again(rgb, face.landmarks)
             if found.presence >= MIN_PRESENCE and not _jumped(face.landmarks, found):
                 face.landmarks = found
             else:
@@ -85,9 +81,16 @@ class FaceFollower:
         self._known = kept
 
     def _search(self, rgb: np.ndarray) -> None:
+        """Take up the faces that the detector finds: for one face the first look will do, unless it shows none."""
         self._frames_since_search = 0
         self.detections += 1
-        for box in self._tracker.detect(rgb):
+        for thorough in (True,) if self.faces > 1 else (False, True):
+            self._take_up(rgb, self._tracker.search(rgb, thorough).faces)
+            if any(not face.missing_frames for face in self._known):
+                return
+
+    def _take_up(self, rgb: np.ndarray, boxes: list[FaceBox]) -> None:
+        for box in boxes:
             present = [face for face in self._known if not face.missing_frames]
             if len(present) >= self.faces:
                 break
@@ -104,7 +107,7 @@ class FaceFollower:
 
     def _landmarks_of_new(self, rgb: np.ndarray, box: FaceBox, present: list[Followed]) -> FaceLandmarks | None:
         """Landmarks in a detected box, or None where no face is seen there or it is followed already."""
-        landmarks = self._tracker.landmarks(rgb, box)
+        landmarks = self._tracker.glance(rgb, box)
         if landmarks.presence < MIN_PRESENCE:
             return None
         if any(_iou(face.landmarks.box_px, landmarks.box_px) > SAME_FACE_IOU for face in present):

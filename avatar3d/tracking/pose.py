@@ -23,7 +23,8 @@ STABLE = (
 )  # fmt: skip
 STABLE_WEIGHT, OTHER_WEIGHT, OUTLINE_WEIGHT = 1.0, 0.35, 0.08
 ROBUST_PX_PER_IOD = 0.03  # residual, in distances between the eyes, at which a point's weight starts to fall
-POSE_STEPS = 4  # Gauss-Newton steps from the last frame's pose; a fifth changes it by less than 1e-4 rad
+POSE_STEPS = 4  # Gauss-Newton steps from the last frame's pose, at most; a fifth changes it by less than 1e-4 rad
+SETTLED = 2e-4  # radians and metres: a step this small is the last, a tenth of what the landmarks' noise moves the pose by
 RIDGE = np.diag([1e-3, 1e-3, 1e-3, 1.0, 1.0, 1.0])  # keeps a step finite where the points say nothing; 1e-6 of what they say
 # How fast the landmarks of the person at hand replace those of the average head, and how many frames are wanted first.
 SHAPE_FRAMES = 60
@@ -147,6 +148,8 @@ class FaceMotion:
             step = np.linalg.solve(rows.T @ rows + RIDGE, rows.T @ (residual * weight[:, None]).ravel())
             self._rotation = cv2.Rodrigues(step[:3])[0] @ self._rotation
             self._translation = self._translation + step[3:]
+            if np.abs(step).max() < SETTLED:
+                break
         self.residual_iod = float(np.average(distance, weights=self._weight) / max(iod_px, 1e-6))
 
     def _learn_shape(self, model: np.ndarray, points: np.ndarray) -> None:
