@@ -113,21 +113,57 @@ class FieldParams:
 
 
 @dataclass
-class BakedField:
-    """The field projected onto textures of each shell: residual = q0.rgb + q1 · d, opacity change = q0.a (hair only).
+class BakedMotion:
+    """One principal direction in which the motion code changes a bake's textures: `amount` times these is added.
 
-    d: unit view direction in the local frame. skin_q0, skin_q1: (h, w, 3) f32 over the atlas; hair_q0 (K, h, w, 4),
-    hair_q1 (K, h, w, 3) f32 over the hair's uv, or None. psnr_skin_db, psnr_hair_db: measured against the live form.
-    weights: (52,) ARKit weights the bake was made for.
+    amount = clip(row · (weights − the bake's weights), low, high). row: (52,) f32. skin: (h, w, 3), hair: (K, h, w, 3) f32, shaped
+    like the bake's colours, or None where the change would not be seen.
+    """
+
+    row: np.ndarray
+    low: float
+    high: float
+    skin: np.ndarray | None = None
+    hair: np.ndarray | None = None
+
+
+@dataclass
+class BakedField:
+    """The field's mean over the eyes that see a surface, in textures of each shell.
+
+    A renderer draws the field at the vertices, interpolated, with the view and the motion code in full, and adds what these
+    textures hold beyond the vertices' own mean (avatar3d.render.fold). skin_q0: (h, w, 3) f32 colour residual over the atlas;
+    hair_q0: (K, h, w, 4) f32 over the hair's uv, its last channel the change of opacity, or None. weights: (52,) ARKit weights
+    that they were made for; motion: how others change what is added.
+    psnr_skin_db, psnr_hair_db: what is drawn against the live form at `weights`; psnr_moved_skin_db, psnr_moved_hair_db: over
+    motion codes that the directions were not made from; NaN where not measured.
     """
 
     skin_q0: np.ndarray
-    skin_q1: np.ndarray
     hair_q0: np.ndarray | None
-    hair_q1: np.ndarray | None
     weights: np.ndarray
     psnr_skin_db: float
     psnr_hair_db: float
+    psnr_moved_skin_db: float = float("nan")
+    psnr_moved_hair_db: float = float("nan")
+    motion: list[BakedMotion] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        _check(self.skin_q0.ndim == 3 and self.skin_q0.shape[2] == 3, "the baked skin is not (h, w, 3)")
+        hair = None if self.hair_q0 is None else self.hair_q0.shape
+        _check(hair is None or (len(hair) == 4 and hair[3] == 4), "the baked hair is not (K, h, w, 4)")
+        for direction in self.motion:
+            _check(direction.row.shape == (52,), "a baked motion's row is not (52,)")
+            _check(direction.low <= direction.high, "a baked motion's limits are not in order")
+            _check(direction.skin is None or direction.skin.shape == self.skin_q0.shape, "a baked motion differs from the skin's")
+            same = direction.hair is None or (hair is not None and direction.hair.shape == (*hair[:3], 3))
+            _check(same, "a baked motion differs from the hair's")
+
+    def amounts(self, weights: np.ndarray) -> np.ndarray:
+        """(D,) f32: how far (52,) ARKit weights go in each direction of `motion`."""
+        moved = np.asarray(weights, np.float32) - self.weights
+        values = [np.clip(direction.row @ moved, direction.low, direction.high) for direction in self.motion]
+        return np.array(values, np.float32)
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 Core glTF holds the mesh by parts, the 52 ARKit morph targets (sparse), a skin that bends the neck, eye and jaw nodes, the
 base colour and a few hair layers. The extension, an object at the document's root, adds the rest and names the core's
-buffer views where the data is there already. Its version 1, with A = {bufferView, type: u8 u16 u32 f16 f32, shape} and
-P = {bufferView, mimeType, width, height}; a P with a step per channel holds values (byte - 128) * step:
+buffer views where the data is there already. Its version 2, with A = {bufferView, type: u8 u16 u32 f16 f32, shape} and
+P = {bufferView, mimeType, width, height}; a P with a step per channel holds values (byte - 128) * step; T = {step, levels [P]}:
 
     version, light [9][3], shadingPower, validYawDeg [2], provenance {}, photoCamera {}, photoMotion {}
     mesh     vertices uv weld headWeight vertexAlpha fieldWeight landmarkTriangles landmarkBarycentric: A
@@ -12,10 +12,12 @@ P = {bufferView, mimeType, width, height}; a P with a step per channel holds val
     texture  baseColor confidence: P; deltas [{name, row: A, bias, logRatio: P + step}]
     hair     base extent uv weld faces levels occlusion: A; color: P (its rgb); opacity [P]: grey, or the alpha of rgba
     field    boxMin boxMax tables motionProjection: A; resolutions []; layers [{weight: A, bias: A}]; colorBound alphaBound
-    baked    skinQ0 skinQ1 hairQ0 hairQ1: {step, levels [P]}; weights: A; psnrSkinDb psnrHairDb (null: not measured)
+    baked    skinQ0 hairQ0: T; weights: A; psnrSkinDb psnrHairDb psnrMovedSkinDb psnrMovedHairDb (null: not measured);
+             motion [{row: A, limits [2], skin hair: T, where it changes them}]
 
-Losses of one write and read: field tables to 16-bit floats; texture deltas and baked textures to 8 bits of each
-channel (off by its largest magnitude / 253 at most); with `jpeg=True` the base colour to JPEG of quality 95. The
+Version 1, which is read as well, has a view term in textures of its own, skinQ1 hairQ1: T, and no motion.
+Losses of one write and read: field tables to 16-bit floats; texture deltas, baked textures and how they move to 8 bits of
+each channel (off by its largest magnitude / 253 at most); with `jpeg=True` the base colour to JPEG of quality 95. The
 rest is exact. Nothing in the file is executable.
 """
 
@@ -41,6 +43,7 @@ from avatar3d.avatar import (
     PART_TONGUE,
     Avatar,
     BakedField,
+    BakedMotion,
     FieldParams,
     HairShells,
     TextureDelta,
@@ -53,7 +56,7 @@ from avatar3d.gltf import ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER, GltfReader, GltfWr
 from avatar3d.motion.code import ARKIT_NAMES, MotionCode
 
 EXTENSION = "AVATAR3D_neural"
-EXTENSION_VERSION = 1
+EXTENSION_VERSION = 2
 
 BASE_COLOR_JPEG_QUALITY = 95  # without chroma subsampling: about 1/255 rms on skin
 CORE_HAIR_LAYERS = 3  # blended layers a plain viewer gets; more cost it fill rate
@@ -61,6 +64,8 @@ MAX_VERTICES = 200_000
 MAX_DELTAS = 64
 MAX_FIELD_LEVELS = 32
 MAX_MLP_LAYERS = 8
+MAX_MOTION = 16  # directions of a bake
+MOTION_STEP = 2.5e-4  # linear residual: a tenth of an 8-bit step of sRGB on dark hair
 # Perceptual roughness and sidedness of each part for plain viewers.
 _MATERIALS = {
     PART_SKIN: (0.6, False),
@@ -71,6 +76,7 @@ _MATERIALS = {
     PART_MOUTH: (0.6, False),
 }
 _HAIR_ROUGHNESS = 0.8
+MEAN_FACING = 2 / 3  # mean cosine between a surface and the eyes that see it, in proportion to the area they see
 _LINEAR, _LINEAR_MIPMAP_LINEAR, _CLAMP = 9729, 9987, 33071
 _IDENTITY = np.eye(4, dtype=np.float32)
 
@@ -111,7 +117,7 @@ def read_glb(path: str | Path) -> Avatar:
             f"{EXTENSION_VERSION}); update avatar3d"
         )
     try:
-        return _read_avatar(reader, content)
+        return _read_avatar(reader, content, version)
     except InputError as error:
         if str(reader.path) in str(error):
             raise
@@ -432,12 +438,13 @@ def _bleed(color: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     return np.where(near[..., None], color, mean)
 
 
-def _steps(values: np.ndarray) -> np.ndarray:
-    """(C,) size of one of 127 steps that reach each channel's largest magnitude; channels are the last axis.
+def _steps(values: np.ndarray, least: float = 0.0) -> np.ndarray:
+    """(C,) size of one of 127 steps that reach each channel's largest magnitude, at least `least`; channels are the last axis.
 
     Rounded up to 12 bits, so that 127 steps are exact in f32 and a file that is read and written again does not change.
     """
-    mantissa, exponent = np.frexp(np.abs(values).reshape(-1, values.shape[-1]).max(0).astype(np.float64) / 127)
+    peaks = np.abs(values).reshape(-1, values.shape[-1]).max(0, initial=0).astype(np.float64)
+    mantissa, exponent = np.frexp(np.maximum(peaks / 127, least))
     return np.ldexp(np.ceil(mantissa * 4096) / 4096, exponent)
 
 
@@ -541,23 +548,46 @@ def _field_json(writer: GltfWriter, field: FieldParams) -> Json:
 
 
 def _baked_json(writer: GltfWriter, baked: BakedField) -> Json:
-    def planes(values: np.ndarray) -> Json:
-        step = _steps(values)
-        return {"step": step.tolist(), "levels": [_stepped(writer, level, step) for level in values]}
-
     content: Json = {
-        "skinQ0": planes(baked.skin_q0[None]),
-        "skinQ1": planes(baked.skin_q1[None]),
+        "skinQ0": _planes(writer, baked.skin_q0[None]),
         "weights": writer.array(baked.weights, "f32"),
         "psnrSkinDb": plain(float(baked.psnr_skin_db)),
         "psnrHairDb": plain(float(baked.psnr_hair_db)),
+        "psnrMovedSkinDb": plain(float(baked.psnr_moved_skin_db)),
+        "psnrMovedHairDb": plain(float(baked.psnr_moved_hair_db)),
     }
-    if baked.hair_q0 is not None and baked.hair_q1 is not None:
-        content |= {"hairQ0": planes(baked.hair_q0), "hairQ1": planes(baked.hair_q1)}
+    if baked.hair_q0 is not None:
+        content["hairQ0"] = _planes(writer, baked.hair_q0)
+    if baked.motion:
+        content["motion"] = [
+            {
+                "row": writer.array(direction.row, "f32"),
+                "limits": [float(direction.low), float(direction.high)],
+                **_moved_arrays(writer, direction),
+            }
+            for direction in baked.motion
+        ]
     return content
 
 
-def _read_avatar(reader: GltfReader, content: Json) -> Avatar:
+def _moved_arrays(writer: GltfWriter, direction: BakedMotion) -> Json:
+    """What a direction changes, in steps that are worth MOTION_STEP at its limits or the finest that 8 bits hold."""
+    least = MOTION_STEP / max(abs(direction.low), abs(direction.high), 1e-6)
+    content: Json = {}
+    if direction.skin is not None:
+        content["skin"] = _planes(writer, direction.skin[None], least)
+    if direction.hair is not None:
+        content["hair"] = _planes(writer, direction.hair, least)
+    return content
+
+
+def _planes(writer: GltfWriter, values: np.ndarray, least: float = 0.0) -> Json:
+    """(K, h, w, C) f32 as pictures with one step a channel, none below `least`."""
+    step = _steps(values, least)
+    return {"step": step.tolist(), "levels": [_stepped(writer, level, step) for level in values]}
+
+
+def _read_avatar(reader: GltfReader, content: Json, version: int) -> Avatar:
     mesh = reader.member(content, "mesh")
     vertices = reader.array(mesh, "vertices", "f32", (None, 3))
     count = len(vertices)
@@ -588,7 +618,7 @@ def _read_avatar(reader: GltfReader, content: Json) -> Avatar:
         hair=hair,
         texture_deltas=_read_deltas(reader, texture),
         neural_field=_read_field(reader, reader.member(content, "field")) if "field" in content else None,
-        baked=_read_baked(reader, reader.member(content, "baked"), hair) if "baked" in content else None,
+        baked=_read_baked(reader, reader.member(content, "baked"), version, hair) if "baked" in content else None,
         photo_camera=_read_camera(reader, content) if "photoCamera" in content else None,
         photo_motion=_read_motion(reader, content) if "photoMotion" in content else None,
         valid_yaw_deg=(low_yaw, high_yaw),
@@ -727,29 +757,66 @@ def _read_field(reader: GltfReader, content: Json) -> FieldParams:
     )
 
 
-def _read_baked(reader: GltfReader, content: Json, hair: HairShells | None) -> BakedField:
-    def planes(key: str, count: int, channels: int) -> np.ndarray:
-        stack = reader.member(content, key)
-        step = reader.numbers(stack, "step", (channels,))
-        entries = reader.entries(stack, "levels", MAX_SHELLS)
-        levels = [_read_stepped(reader, {key: entry}, key, step) for entry in entries]
-        if len(levels) != count or any(level.shape != levels[0].shape for level in levels):
-            raise reader.damaged(f"{key} does not hold {count} pictures of one size")
-        return np.stack(levels)
+def _read_planes(reader: GltfReader, content: Json, key: str, count: int, channels: int) -> np.ndarray:
+    """(count, h, w, channels) f32 of what `_planes` made."""
+    stack = reader.member(content, key)
+    step = reader.numbers(stack, "step", (channels,))
+    levels = [_read_stepped(reader, {key: entry}, key, step) for entry in reader.entries(stack, "levels", MAX_SHELLS)]
+    if len(levels) != count or any(level.shape != levels[0].shape for level in levels):
+        raise reader.damaged(f"{key} does not hold {count} pictures of one size")
+    return np.stack(levels)
 
-    has_hair = "hairQ0" in content or "hairQ1" in content
+
+def _read_baked(reader: GltfReader, content: Json, version: int, hair: HairShells | None) -> BakedField:
+    has_hair = "hairQ0" in content
     if has_hair and hair is None:
         raise reader.damaged("it holds baked hair but no hair")
     shells = 0 if hair is None else len(hair.levels)
+    skin_q0 = _read_planes(reader, content, "skinQ0", 1, 3)
+    hair_q0 = _read_planes(reader, content, "hairQ0", shells, 4) if has_hair else None
+    if version == 1:
+        _add_mean_of_view_term(reader, content, "skinQ1", skin_q0)
+        if hair_q0 is not None:
+            _add_mean_of_view_term(reader, content, "hairQ1", hair_q0)
+    def figure(key: str) -> float:
+        return reader.number(content, key, missing_as_nan=True) if key in content else float("nan")
+
     return BakedField(
-        skin_q0=planes("skinQ0", 1, 3)[0],
-        skin_q1=planes("skinQ1", 1, 3)[0],
-        hair_q0=planes("hairQ0", shells, 4) if has_hair else None,
-        hair_q1=planes("hairQ1", shells, 3) if has_hair else None,
+        skin_q0=skin_q0[0],
+        hair_q0=hair_q0,
         weights=reader.array(content, "weights", "f32", (52,)),
-        psnr_skin_db=reader.number(content, "psnrSkinDb", missing_as_nan=True),
-        psnr_hair_db=reader.number(content, "psnrHairDb", missing_as_nan=True),
+        psnr_skin_db=figure("psnrSkinDb"),
+        psnr_hair_db=figure("psnrHairDb"),
+        psnr_moved_skin_db=figure("psnrMovedSkinDb"),
+        psnr_moved_hair_db=figure("psnrMovedHairDb"),
+        motion=_read_baked_motion(reader, content, shells if has_hair else 0),
     )
+
+
+def _add_mean_of_view_term(reader: GltfReader, content: Json, key: str, q0: np.ndarray) -> None:
+    """Add to textures (K, h, w, C) the mean over the views of version 1's textures that were multiplied with the view direction."""
+    q1 = _read_planes(reader, content, key, len(q0), 3)
+    if q1.shape[1:3] != q0.shape[1:3]:
+        raise reader.damaged(f"the pictures of {key} differ in size from those they belong to")
+    q0[..., :3] += np.float32(MEAN_FACING) * q1[..., 2:]
+
+
+def _read_baked_motion(reader: GltfReader, content: Json, shells: int) -> list[BakedMotion]:
+    directions = []
+    for entry in reader.entries(content, "motion", MAX_MOTION) if "motion" in content else []:
+        if not isinstance(entry, dict):
+            raise reader.damaged("a baked motion is not an object")
+        low, high = reader.numbers(entry, "limits", (2,)).tolist()
+        directions.append(
+            BakedMotion(
+                row=reader.array(entry, "row", "f32", (52,)),
+                low=low,
+                high=high,
+                skin=_read_planes(reader, entry, "skin", 1, 3)[0] if "skin" in entry else None,
+                hair=_read_planes(reader, entry, "hair", shells, 3) if "hair" in entry else None,
+            )
+        )
+    return directions
 
 
 def _read_camera(reader: GltfReader, content: Json) -> Camera:

@@ -13,6 +13,7 @@ from avatar3d.avatar import (
     PART_TONGUE,
     Avatar,
     BakedField,
+    BakedMotion,
     FieldParams,
     HairShells,
     TextureDelta,
@@ -260,17 +261,24 @@ def _field(rng: np.random.Generator, vertices: np.ndarray) -> FieldParams:
 
 
 def _baked(rng: np.random.Generator, hair: HairShells | None) -> BakedField:
-    levels = 0 if hair is None else len(hair.levels)
-    per_level4 = [0.05 * _smooth_noise(rng, 18, 32, 4) for _ in range(levels)]
-    per_level3 = [0.03 * _smooth_noise(rng, 18, 32, 3) for _ in range(levels)]
+    jaw = np.zeros(52, np.float32)
+    jaw[ARKIT_INDEX["jawOpen"]] = 0.8
+
+    def textures(scale: float, channels: int) -> np.ndarray | None:
+        return np.stack([scale * _smooth_noise(rng, 18, 32, channels) for _ in hair.levels]) if hair else None
+
+    hair_q0 = textures(0.05, 4)
+    skin_q0 = 0.05 * _smooth_noise(rng, 32, 32, 3)
+    moved = BakedMotion(jaw, low=-0.25, high=1.0, skin=0.05 * _smooth_noise(rng, 32, 32, 3), hair=textures(0.05, 3))
     return BakedField(
-        skin_q0=0.05 * _smooth_noise(rng, 32, 32, 3),
-        skin_q1=0.03 * _smooth_noise(rng, 32, 32, 3),
-        hair_q0=np.stack(per_level4) if hair else None,
-        hair_q1=np.stack(per_level3) if hair else None,
+        skin_q0=skin_q0,
+        hair_q0=hair_q0,
         weights=np.zeros(52, np.float32),
         psnr_skin_db=45.0,
         psnr_hair_db=41.0,
+        psnr_moved_skin_db=44.0,
+        psnr_moved_hair_db=40.0,
+        motion=[moved],
     )
 
 

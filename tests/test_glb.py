@@ -90,9 +90,9 @@ EIGHT_BITS = {
     for name in (
         "texture_deltas.log_ratio",
         "baked.skin_q0",
-        "baked.skin_q1",
         "baked.hair_q0",
-        "baked.hair_q1",
+        "baked.motion.skin",
+        "baked.motion.hair",
     )
 }
 
@@ -123,6 +123,28 @@ def test_least_avatar(avatar: Avatar, tmp_path: Path) -> None:
     )
     write_glb(least, tmp_path / "a.glb")
     _assert_same(read_glb(tmp_path / "a.glb"), least, "avatar", {})
+
+
+def test_a_bake_of_version_1_is_read(glb: bytes, tmp_path: Path) -> None:
+    document, body = _unpack(glb)
+    baked = _content(document)["baked"]
+    motion = baked.pop("motion")[0]
+    _content(document)["version"] = 1
+    for key in ("psnrMovedSkinDb", "psnrMovedHairDb"):
+        del baked[key]
+    baked |= {"skinQ1": motion["skin"], "hairQ1": motion["hair"]}  # any pictures of their sizes do
+    new, old = _read(glb, tmp_path).baked, _read(_pack(document, body), tmp_path).baked
+    assert new is not None and old is not None and new.hair_q0 is not None and old.hair_q0 is not None
+    assert not old.motion and np.isnan(old.psnr_moved_skin_db) and old.psnr_skin_db == new.psnr_skin_db
+    # It showed q0 + q1 · d along d, of which the mean over the hemisphere that sees a surface is q0 + 2/3 of q1's part along it.
+    changes = new.motion[0].skin, new.motion[0].hair
+    for before, now, q1 in zip((new.skin_q0, new.hair_q0), (old.skin_q0, old.hair_q0), changes, strict=True):
+        assert q1 is not None
+        np.testing.assert_allclose(now[..., :3] - before[..., :3], np.repeat(2 / 3 * q1[..., 2:], 3, axis=-1), atol=1e-6)
+    np.testing.assert_array_equal(old.hair_q0[..., 3], new.hair_q0[..., 3])
+    baked["skinQ1"] = motion["hair"] | {"levels": motion["hair"]["levels"][:1]}
+    with pytest.raises(InputError, match="skinQ1 differ in size"):
+        _read(_pack(document, body), tmp_path)
 
 
 def test_what_was_not_measured_stays_unmeasured(avatar: Avatar, tmp_path: Path) -> None:
@@ -322,7 +344,7 @@ def _damage_base_color(document: dict, body: bytes) -> bytes:
         (lambda d, b: _pack(d, b) + b"more", "4 bytes follow its stated end"),
         (lambda d, b: b"glTF" + struct.pack("<I", 1) + _pack(d, b)[8:], "glTF version 1"),
         (lambda d, b: _plain_gltf(), f"plain glTF without {EXTENSION}.*avatar3d enroll"),
-        (_edited(lambda d: _content(d).update(version=2)), "newer avatar3d .*version 2.*update avatar3d"),
+        (_edited(lambda d: _content(d).update(version=3)), "newer avatar3d .*version 3.*update avatar3d"),
         (_edited(lambda d: _content(d).update(version="1")), "version is not a whole number"),
         (lambda d, b: _pack(d, b).replace(b'"asset"', b'"asset?', 1), "its JSON cannot be read"),
         (lambda d, b: _pack({**d, "x": float("nan")}, b), "its JSON cannot be read .*NaN"),

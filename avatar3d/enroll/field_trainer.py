@@ -11,8 +11,8 @@ import torch
 from avatar3d.enroll.field_options import TrainOptions
 from avatar3d.enroll.field_pixels import Pixels
 from avatar3d.enroll.field_teacher import DIRECTION_SETS, DIRECTIONS, Teacher
-from avatar3d.field.bake import cosine_directions
 from avatar3d.field.network import Adam, NeuralField
+from avatar3d.field.projection import cosine_directions
 from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressCallback
 

@@ -1,153 +1,204 @@
-"""The bake: a field projected onto textures of each shell for renderers that cannot afford the MLP, with its loss measured.
+"""The bake: a field projected onto textures of each shell for renderers that cannot afford the MLP at every pixel, its loss measured.
 
-Per texel, residual ≈ q0 + q1 · d by least squares over view directions of the front hemisphere, cosine-weighted: what a
-surface shows to the eye in proportion to the area it shows.
+Per texel the mean residual over view directions of the front hemisphere, cosine-weighted: what a surface shows to the eye in
+proportion to the area it shows. What the view and the motion code change of it varies slowly over a surface: renderers take that
+from the field at the vertices. Where the motion code changes the rest by more than is seen, it enters the textures through
+principal directions, see avatar3d.field.bake_motion.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from avatar3d.avatar import PART_SKIN, Avatar, BakedField, FieldParams, HairShells
+from avatar3d.avatar import PART_SKIN, Avatar, BakedField, BakedMotion, FieldParams
 from avatar3d.color import MAX_PSNR_DB, linear_to_srgb, psnr_db, srgb_to_linear
 from avatar3d.errors import InputError
-from avatar3d.field.definition import HARMONICS, bound, evaluate, spherical_harmonics, unit_positions
-from avatar3d.field.shells import sample_texture, uv_raster
+from avatar3d.field.bake_motion import BOUND_CODES, Sample, contribution, principal_directions, random_codes
+from avatar3d.field.definition import evaluate
+from avatar3d.field.projection import FieldAt, FieldBetween, cosine_directions
+from avatar3d.field.shells import UvRaster, sample_texture, uv_raster
 from avatar3d.geometry import random_points
 
 SKIN_SIZE = (384, 384)  # texels; the field's finest cell is 2.6 mm, a texel on the face about 1 mm
 HAIR_SIZE = (144, 256)  # a level's texture; quarter of the hair colour's resolution
-SKIN_DIRECTIONS = 12
-HAIR_DIRECTIONS = 8  # the hair has one texture a level
-MEASURED_SAMPLES = 8192
-_CHUNK = 4096  # texels evaluated at a time: the buffers stay in the cache
-_GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
+MEAN_DIRECTIONS = 12
+MEASURED_SAMPLES = 4096
+MOVED_CODES, MOVED_SAMPLES = 6, 1024  # motion codes and, for each, points that the loss away from the bake's own is measured at
+JUDGED_SAMPLES = 1024  # of a kind of shell, where it is judged whether a motion is seen
+_SMALL_STEP = 1e-3  # linear light: sRGB's slope is taken over this
 
 
-def cosine_directions(count: int) -> np.ndarray:
-    """(count, 3) f32 unit directions over the hemisphere +z with density cos(θ)/π, on a golden-angle spiral."""
-    index = np.arange(count) + 0.5
-    radius, angle = np.sqrt(index / count), index * _GOLDEN_ANGLE
-    z = np.sqrt(np.maximum(1 - radius**2, 0))
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle), z], axis=1).astype(np.float32)
+@dataclass(frozen=True)
+class Shell:
+    """A surface that the field acts on: vertices (N, 3) metres in the neutral head, faces (F, 3), uv (N, 2).
 
-
-def project(params: FieldParams, positions: np.ndarray, weights: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """q0 (N, 4) f32 (rgb and opacity change) and q1 (N, 3) f32 at positions (N, 3) metres, for ARKit weights (52,).
-
-    The contract's q1 is one vector a texel for all three channels (a highlight has the light's colour): the least-squares
-    q1 of the channels' mean. q0 leaves every channel its own mean over the directions; q0.a is that of the opacity change.
+    level: of the hair, -1 for the skin. color: (H, W, 3) u8 sRGB, of which it shows `occlusion` without the field. opacity:
+    (h, w) in [0, 1].
     """
-    from avatar3d.field.kernels import encode_forward
 
-    directions = cosine_directions(count)
-    solve = np.linalg.pinv(np.concatenate([np.ones((count, 1)), directions], axis=1)).astype(np.float32)
-    harmonics = spherical_harmonics(directions).astype(np.float32)
-    motion = (np.asarray(weights, np.float32) @ params.motion_projection).astype(np.float32)
-    levels, _, features = params.tables.shape
-    grid = levels * features
-    tables = np.ascontiguousarray(params.tables, np.float32)
-    cells = np.ascontiguousarray(params.resolutions, np.int64)
-    first, *rest = list(zip(params.weights, params.biases, strict=True))
-    per_direction = harmonics @ first[0][:, grid : grid + HARMONICS].T
-    unit = unit_positions(params, positions)
-    q0, q1 = np.zeros((len(unit), 4), np.float32), np.zeros((len(unit), 3), np.float32)
-    scale = np.array([params.color_bound] * 3 + [params.alpha_bound], np.float32)
-    encoded = np.empty((len(unit), grid), np.float32)
-    encode_forward(unit, tables, cells, encoded)
-    for start in range(0, len(unit), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        static = encoded[part] @ first[0][:, :grid].T + (first[0][:, grid + HARMONICS :] @ motion + first[1])
-        values = np.empty((count, len(static), 4), np.float32)
-        for index in range(count):
-            value = static + per_direction[index]
-            for weight, bias in rest:
-                value = np.maximum(value, 0) @ weight.T + bias
-            values[index] = bound(value) * scale
-        solved = (solve @ values.reshape(count, -1)).reshape(4, len(static), 4)
-        q1[part] = solved[1:, :, :3].mean(2).T
-        q0[part] = values.mean(0)
-        q0[part, :3] -= (q1[part] @ directions.mean(0))[:, None]
-    return q0, q1
+    level: int
+    vertices: np.ndarray
+    faces: np.ndarray
+    uv: np.ndarray
+    color: np.ndarray
+    occlusion: float
+    opacity: np.ndarray
+
+
+@dataclass(frozen=True)
+class Points:
+    """Random points of a shell. corners: (P, 3) vertices of their faces. barycentric: (P, 3)."""
+
+    shell: Shell
+    corners: np.ndarray
+    barycentric: np.ndarray
+
+    @classmethod
+    def of(cls, shell: Shell, faces: np.ndarray, count: int, rng: np.random.Generator) -> Points:
+        """Uniform by area over some of its faces."""
+        chosen, barycentric = random_points(shell.vertices, faces, 1.0, count, rng)
+        return cls(shell, faces[chosen], barycentric)
+
+    def mixed(self, attribute: np.ndarray) -> np.ndarray:
+        """(P, k) f32 of a vertex attribute (N, k)."""
+        return (attribute[self.corners] * self.barycentric[..., None]).sum(1).astype(np.float32)
+
+    def albedo(self) -> np.ndarray:
+        """(P, 3) linear colour without the field, under even light."""
+        return sample_texture(srgb_to_linear(self.shell.color), self.mixed(self.shell.uv)) * np.float32(self.shell.occlusion)
+
+    def opacity(self) -> np.ndarray:
+        """(P, 1) in [0, 1]."""
+        return sample_texture(self.shell.opacity[..., None], self.mixed(self.shell.uv))
+
+
+class _Target:
+    """The texels of a shell's texture."""
+
+    def __init__(self, params: FieldParams, shell: Shell, raster: UvRaster) -> None:
+        self.shell, self.raster = shell, raster
+        self.texels = FieldAt(params, raster.interpolate(shell.faces, shell.vertices))
+        self.corners = FieldAt(params, shell.vertices)
+        self.between = FieldBetween(self.texels, self.corners, shell.faces[raster.triangle], raster.barycentric)
+
+
+def shells_of(avatar: Avatar) -> list[Shell]:
+    """The skin, then the hair's levels from inside out."""
+    faces = avatar.faces[(avatar.field_weight[avatar.faces] > 0).any(1)]
+    shells = [Shell(-1, avatar.vertices, faces, avatar.uv, avatar.base_color, 1.0, np.ones((1, 1), np.float32))]
+    hair = avatar.hair
+    if hair is not None:
+        for level, height in enumerate(hair.levels):
+            surface, opacity = hair.base + height * hair.extent, hair.opacity[level] / np.float32(255)
+            shells.append(Shell(level, surface, hair.faces, hair.uv, hair.color, float(hair.occlusion[level]), opacity))
+    return shells
 
 
 def bake(avatar: Avatar, weights: np.ndarray | None = None, seed: int = 0) -> BakedField:
     """The baked form of `avatar.neural_field` for ARKit weights (52,) (neutral by default), with its loss in dB.
 
-    The loss is the PSNR in sRGB of base colour + residual, baked (bilinear) against live, over random surface points and
-    cosine-weighted directions; 99 stands for no difference. Raises InputError when the avatar has no field.
+    The loss is the PSNR in sRGB of base colour + residual, as drawn from the bake against live, over random surface points and
+    cosine-weighted directions: at `weights`, and over motion codes that the directions were not made from. 99 stands for no
+    difference. Raises InputError when the avatar has no field.
     """
     params = avatar.neural_field
     if params is None:
         raise InputError("this avatar has no neural field to bake; enrol it with field training, or render its mesh form")
     weights = np.zeros(52, np.float32) if weights is None else np.asarray(weights, np.float32)
+    rest = weights @ params.motion_projection
     rng = np.random.default_rng(seed)
-    faces = avatar.faces[(avatar.field_weight[avatar.faces] > 0).any(1)]
-    raster = uv_raster(faces, avatar.uv, SKIN_SIZE)
-    q0, q1 = project(params, raster.interpolate(faces, avatar.vertices), weights, SKIN_DIRECTIONS)
-    skin_q0, skin_q1 = raster.scatter(q0[:, :3]), raster.scatter(q1)
-    measured = avatar.faces[(avatar.part == PART_SKIN) & (avatar.field_weight[avatar.faces] > 0.5).all(1)]
-    skin_db = MAX_PSNR_DB
-    if len(measured):
-        points, uv = _surface_samples(avatar.vertices, measured, avatar.uv, MEASURED_SAMPLES, rng)
-        difference = _difference(params, avatar.base_color, points, uv, skin_q0, skin_q1, weights, rng)
-        skin_db = _psnr(difference)
-    hair_q0 = hair_q1 = None
-    hair_db = MAX_PSNR_DB
-    if avatar.hair is not None:
-        hair_q0, hair_q1, hair_db = _bake_hair(params, avatar.hair, weights, rng)
-    return BakedField(skin_q0, skin_q1, hair_q0, hair_q1, weights, skin_db, hair_db)
+    shells = shells_of(avatar)
+    rasters = [uv_raster(shells[0].faces, shells[0].uv, SKIN_SIZE)]
+    rasters += [uv_raster(shells[1].faces, shells[1].uv, HAIR_SIZE)] * (len(shells) - 1) if len(shells) > 1 else []
+    targets = [_Target(params, shell, raster) for shell, raster in zip(shells, rasters, strict=True)]
+    skin, *hair = targets
+    means = [target.raster.scatter(target.texels.mean(rest, MEAN_DIRECTIONS)) for target in targets]
+    baked = BakedField(means[0][..., :3], np.stack(means[1:]) if hair else None, weights, MAX_PSNR_DB, MAX_PSNR_DB)
+    judged = [_sample(params, shell, JUDGED_SAMPLES if shell.level < 0 else JUDGED_SAMPLES // len(hair), rng) for shell in shells]
+    for direction in principal_directions(params, weights, judged, rng):
+        seen = [contribution(direction, rest, sample) > BOUND_CODES for sample in judged]
+
+        def moved(chosen: Sequence[_Target], direction=direction) -> list[np.ndarray]:  # type: ignore[no-untyped-def]
+            return [target.raster.scatter(direction.slope(target.between, rest)[:, :3]) for target in chosen]
+
+        baked.motion.append(
+            BakedMotion(
+                row=direction.row,
+                low=direction.low,
+                high=direction.high,
+                skin=moved([skin])[0] if seen[0] else None,
+                hair=np.stack(moved(hair)) if any(seen[1:]) else None,
+            )
+        )
+    baked.psnr_skin_db, baked.psnr_hair_db = losses(avatar, baked, [weights], MEASURED_SAMPLES, rng)
+    held_out = list(random_codes(MOVED_CODES, rng))
+    baked.psnr_moved_skin_db, baked.psnr_moved_hair_db = losses(avatar, baked, held_out, MOVED_SAMPLES, rng)
+    return baked
 
 
-def _bake_hair(
-    params: FieldParams, hair: HairShells, weights: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, float]:
-    count = len(hair.levels)
-    q0 = np.zeros((count, *HAIR_SIZE, 4), np.float32)
-    q1 = np.zeros((count, *HAIR_SIZE, 3), np.float32)
-    if not len(hair.faces):
-        return q0, q1, MAX_PSNR_DB
-    raster = uv_raster(hair.faces, hair.uv, HAIR_SIZE)
-    base, extent = raster.interpolate(hair.faces, hair.base), raster.interpolate(hair.faces, hair.extent)
-    differences = []
-    for level, height in enumerate(hair.levels):
-        level_q0, level_q1 = project(params, base + height * extent, weights, HAIR_DIRECTIONS)
-        q0[level], q1[level] = raster.scatter(level_q0), raster.scatter(level_q1)
-        surface = hair.base + height * hair.extent
-        points, uv = _surface_samples(surface, hair.faces, hair.uv, MEASURED_SAMPLES // count, rng)
-        difference = _difference(params, hair.color, points, uv, q0[level, ..., :3], q1[level], weights, rng)
-        # What a level shows in proportion to its opacity.
-        differences.append(difference * sample_texture(hair.opacity[level][..., None] / np.float32(255), uv))
-    return q0, q1, _psnr(np.concatenate(differences))
+def losses(
+    avatar: Avatar, baked: BakedField, codes: Sequence[np.ndarray], count: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """PSNR in dB of what is drawn from a bake against the avatar's live field, on skin and on hair, over ARKit weights [(52,)].
+
+    count: of points for each code on the skin, and on all hair levels together, which count by the opacity they show. 99 where
+    there is nothing to compare.
+    """
+    skin, *hair = shells_of(avatar)
+    faces = avatar.faces[(avatar.part == PART_SKIN) & (avatar.field_weight[avatar.faces] > 0.5).all(1)]
+    results = []
+    for kind in ([(skin, faces)], [(shell, shell.faces) for shell in hair]):
+        differences = [
+            _difference(avatar, baked, Points.of(shell, chosen, max(count // len(kind), 1), rng), code, rng)
+            for code in codes
+            for shell, chosen in kind
+            if len(chosen)
+        ]
+        results.append(psnr_db(float(np.square(np.concatenate(differences)).mean())) if differences else MAX_PSNR_DB)
+    return results[0], results[1]
 
 
 def _difference(
-    params: FieldParams,
-    color: np.ndarray,
-    points: np.ndarray,
-    uv: np.ndarray,
-    q0: np.ndarray,
-    q1: np.ndarray,
-    weights: np.ndarray,
-    rng: np.random.Generator,
+    avatar: Avatar, baked: BakedField, points: Points, weights: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """(N, 3) sRGB difference of base colour + residual, baked − live, each point seen from one random direction."""
-    directions = cosine_directions(4 * len(points))[rng.permutation(4 * len(points))[: len(points)]]
-    live, _ = evaluate(params, points, directions, weights)
-    baked = sample_texture(q0, uv) + (sample_texture(q1, uv) * directions).sum(1, keepdims=True)
-    albedo = sample_texture(srgb_to_linear(color), uv)
-    return linear_to_srgb(albedo + baked) - linear_to_srgb(albedo + live)
+    """(P, 3) sRGB difference of base colour + residual, baked − live, each point seen from one random direction."""
+    params, shell, count = avatar.neural_field, points.shell, len(points.corners)
+    assert params is not None
+    directions = cosine_directions(4 * count)[rng.permutation(4 * count)[:count]]
+    live, _ = evaluate(params, points.mixed(shell.vertices), directions, weights)
+    if shell.level < 0:
+        texture, moves = baked.skin_q0, [step.skin for step in baked.motion]
+    else:
+        assert baked.hair_q0 is not None
+        texture = baked.hair_q0[shell.level, ..., :3]
+        moves = [None if step.hair is None else step.hair[shell.level] for step in baked.motion]
+    uv = points.mixed(shell.uv)
+    used = np.unique(points.corners)
+    mean = np.zeros((len(shell.vertices), 3), np.float32)
+    mean[used] = FieldAt(params, shell.vertices[used]).mean(baked.weights @ params.motion_projection, MEAN_DIRECTIONS)[:, :3]
+    residual = sample_texture(texture, uv) - points.mixed(mean)
+    for move, amount in zip(moves, baked.amounts(weights), strict=True):
+        if move is not None:
+            residual += amount * sample_texture(move, uv)
+    for corner in range(3):
+        at_corner, _ = evaluate(params, shell.vertices[points.corners[:, corner]], directions, weights)
+        residual += points.barycentric[:, corner, None] * at_corner
+    albedo = points.albedo()
+    return (linear_to_srgb(albedo + residual) - linear_to_srgb(albedo + live)) * points.opacity()
 
 
-def _surface_samples(
-    vertices: np.ndarray, faces: np.ndarray, uv: np.ndarray, count: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """`count` points (count, 3) m and their uv (count, 2), uniform by area over a mesh."""
-    chosen, barycentric = random_points(vertices, faces, 1.0, count, rng)
-    corners = faces[chosen]
-    points, places = ((values[corners] * barycentric[..., None]).sum(1).astype(np.float32) for values in (vertices, uv))
-    return points, places
-
-
-def _psnr(difference: np.ndarray) -> float:
-    return psnr_db(float(np.mean(np.square(difference))))
+def _sample(params: FieldParams, shell: Shell, count: int, rng: np.random.Generator) -> Sample:
+    """Points of a shell at which it is judged what is seen."""
+    none = np.zeros((0, 3), np.float32)
+    if not len(shell.faces):
+        return Sample(FieldBetween(FieldAt(params, none), FieldAt(params, none), none.astype(int), none), none)
+    points = Points.of(shell, shell.faces, max(count, 1), rng)
+    used, corners = np.unique(points.corners, return_inverse=True)
+    places, vertices = FieldAt(params, points.mixed(shell.vertices)), FieldAt(params, shell.vertices[used])
+    albedo = points.albedo()
+    steepness = (linear_to_srgb(albedo + _SMALL_STEP) - linear_to_srgb(albedo)) / _SMALL_STEP
+    codes = (255 * steepness * points.opacity()).astype(np.float32)
+    return Sample(FieldBetween(places, vertices, corners.reshape(-1, 3), points.barycentric), codes)

@@ -14,8 +14,9 @@ import numpy as np
 from avatar3d.avatar import Avatar, FieldParams
 from avatar3d.color import srgb_to_linear
 from avatar3d.errors import InputError
-from avatar3d.field.bake import cosine_directions
 from avatar3d.field.definition import first_layer, from_first_layer
+from avatar3d.field.projection import cosine_directions
+from avatar3d.field.rebake import Moving
 from avatar3d.field.shells import UvRaster, uv_raster
 from avatar3d.render.facing import corner_planes
 from avatar3d.render.frame import FORMS, Form
@@ -67,8 +68,8 @@ def hair_field(avatar: Avatar, level: int) -> VertexField:
     return VertexField.of(avatar.neural_field, avatar.hair.base + avatar.hair.levels[level] * avatar.hair.extent)
 
 
-def skin_detail(avatar: Avatar, layout: Layout) -> np.ndarray:
-    """(H, W, 3) f32 that the baked form adds to the linear base colour, of its size."""
+def skin_detail(avatar: Avatar, layout: Layout) -> Moving:
+    """(1, H, W, 3) that the baked form adds to the linear base colour, of its size."""
     baked = avatar.baked
     assert baked is not None
     normals = vertex_normals(corner_planes(avatar.vertices, layout.adjacency.corners), layout.adjacency)
@@ -77,13 +78,18 @@ def skin_detail(avatar: Avatar, layout: Layout) -> np.ndarray:
     raster = uv_raster(faces, avatar.uv, baked.skin_q0.shape[:2])
     at_vertices = skin_field(avatar).mean(baked.weights)
     weight = raster.interpolate(faces, avatar.field_weight)[:, None]
-    mean = _mean(baked.skin_q0, baked.skin_q1)
-    detail = _detail(raster, faces, mean, weight, avatar.field_weight[:, None] * at_vertices, shade)
-    return resized(detail, avatar.base_color.shape[:2])
+    size = avatar.base_color.shape[:2]
+    detail = _detail(raster, faces, baked.skin_q0, weight, avatar.field_weight[:, None] * at_vertices, shade)
+    nothing = np.zeros_like(at_vertices)
+    moves = [
+        None if step.skin is None else resized(_detail(raster, faces, step.skin, weight, nothing, shade), size)[None]
+        for step in baked.motion
+    ]
+    return Moving(resized(detail, size)[None], moves)
 
 
-def folded_hair(avatar: Avatar, layout: Layout, baked: bool) -> np.ndarray:
-    """(K, H, W, 4) f32 linear colour with its occlusion, and opacity, of each hair level, of the hair colour's size.
+def folded_hair(avatar: Avatar, layout: Layout, baked: bool) -> Moving:
+    """(K, H, W, 4) linear colour with its occlusion, and opacity, of each hair level, of the hair colour's size.
 
     baked: with the baked field's detail and opacity change.
     """
@@ -93,25 +99,25 @@ def folded_hair(avatar: Avatar, layout: Layout, baked: bool) -> np.ndarray:
     color = srgb_to_linear(hair.color)
     field = avatar.baked if baked else None
     out = np.empty((len(hair.levels), *size, 4), np.float32)
-    if field is not None and field.hair_q0 is not None and field.hair_q1 is not None:
+    moves: list[np.ndarray | None] = []
+    if field is not None and field.hair_q0 is not None:
         assert layout.hair_normals is not None
+        moves = [None if step.hair is None else np.empty((len(hair.levels), *size, 3), np.float32) for step in field.motion]
         shade = shade_of(layout.hair_normals, avatar.light, avatar.shading_power)
         raster = uv_raster(hair.faces, hair.uv, field.hair_q0.shape[1:3])
     for level, occlusion in enumerate(hair.occlusion):
         out[level, ..., :3] = color * occlusion
         out[level, ..., 3] = resized(hair.opacity[level][..., None] / np.float32(255), size)[..., 0]
-        if field is not None and field.hair_q0 is not None and field.hair_q1 is not None:
-            mean = _mean(field.hair_q0[level, ..., :3], field.hair_q1[level])
+        if field is not None and field.hair_q0 is not None:
             at_vertices = hair_field(avatar, level).mean(field.weights)
-            detail = _detail(raster, hair.faces, mean, 1.0, at_vertices, shade)
+            detail = _detail(raster, hair.faces, field.hair_q0[level, ..., :3], 1.0, at_vertices, shade)
+            for move, step in zip(moves, field.motion, strict=True):
+                if move is not None and step.hair is not None:
+                    nothing = np.zeros_like(at_vertices)
+                    move[level] = resized(_detail(raster, hair.faces, step.hair[level], 1.0, nothing, shade), size)
             out[level] += resized(np.concatenate([detail, field.hair_q0[level, ..., 3:]], axis=2), size)
     out[..., 3].clip(0, 1, out=out[..., 3])
-    return out
-
-
-def _mean(q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
-    """(h, w, 3) mean over DIRECTIONS of q0 + q1 · d."""
-    return q0 + (q1 @ DIRECTIONS.mean(0))[..., None]
+    return Moving(out, moves)
 
 
 def _detail(

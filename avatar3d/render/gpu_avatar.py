@@ -17,6 +17,7 @@ import numpy as np
 from avatar3d.avatar import Avatar, HairShells
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.errors import InputError
+from avatar3d.field.rebake import Moving, Rebaker, RowBlock
 from avatar3d.render.arrays import BufferTexture, UniformBlock, field_table
 from avatar3d.render.bounds import face_bounds
 from avatar3d.render.build import Build
@@ -192,6 +193,14 @@ class Passes:
             yield from (self.hair.solid, self.hair.cut, self.hair.outer)
 
 
+@dataclass(frozen=True)
+class Rebake:
+    """A texture that follows the motion code: what hands out its rows, and how they are sent; returns bytes."""
+
+    rebaker: Rebaker
+    send: Callable[[RowBlock], int]
+
+
 @dataclass
 class GpuAvatar:
     """An avatar on the GPU. scope: every GL object. groups: (first, count) of the indices sent last in drawing order, see GROUPS."""
@@ -207,11 +216,13 @@ class GpuAvatar:
     _textures: dict[tuple[str, object, str | None], Any] = field(default_factory=dict)
     _programs: dict[tuple[str, str], Any] = field(default_factory=dict)
     _merged: dict[int | None, Avatar] = field(default_factory=dict)
-    _detail: np.ndarray | None = None
+    _detail: Moving | None = None
+    _rebakes: dict[tuple[str, object, str | None], Rebake] = field(default_factory=dict)
     _hair_faces: dict[tuple[int | None, bool], LevelFaces] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         avatar = self.avatar
+        self._base_color = avatar.base_color
         self.layout = layout = layout_of(avatar)
         count = len(avatar.vertices)
         static = np.concatenate(
@@ -345,14 +356,45 @@ class GpuAvatar:
             raise InputError(
                 f"a {width}×{height} texture region at ({left}, {top}) leaves the {full_width}×{full_height} base colour"
             )
+        self._base_color = self._base_color.copy()  # the avatar keeps its own
+        region = slice(top, top + height), slice(left, left + width)
+        self._base_color[region] = rgb
         sent = 0
-        for (name, baked, colors), texture in self._textures.items():
+        for entry, texture in self._textures.items():
+            name, baked, colors = entry
             if name == "base_color" and colors is not None:
-                detail = self._detail if baked else None
-                texels = _texels(rgb, colors, None if detail is None else detail[top : top + height, left : left + width])
+                texels = _texels(rgb, colors)
+                if baked and self._detail is not None:
+                    moved = self._rebakes[entry].rebaker.amounts if entry in self._rebakes else np.zeros(len(self._detail.moves))
+                    texels = _texels(rgb, colors, self._detail.at(moved, 0, region[0])[:, region[1]])
                 texture.write(texels.tobytes(), viewport=(left, top, width, height))
                 sent += texels.nbytes
         return sent
+
+    def rebake(self, variant: Variant, weights: np.ndarray, left: Callable[[], bool] | None) -> int:
+        """Move the baked textures of a variant toward ARKit weights (52,); returns the bytes sent to the GPU.
+
+        left: asked before each block of rows whether there is time for one more; None moves all at once, however little.
+        """
+        if variant.form != "baked":
+            return 0
+        sent = 0
+        for entry in (("base_color", True, variant.colors), ("hair_folded", (variant.hair_levels, True), variant.precision)):
+            rebake = self._rebakes.get(entry)
+            if rebake is not None:
+                rebaker = rebake.rebaker
+                busy = rebaker.aim(weights) if left is not None else rebaker.aim(weights, tolerance=0.0, anew=True)
+                while busy and (left is None or left()):
+                    block = rebaker.next()
+                    assert block is not None
+                    sent += rebake.send(block)
+                    busy = rebaker.busy
+        return sent
+
+    def _moves(self, entry: tuple[str, object, str | None], textures: Moving, send: Callable[[RowBlock], int]) -> None:
+        """Let a texture follow the motion code from now on, where it moves."""
+        if self.avatar.baked is not None and textures.moves_at_all and entry not in self._rebakes:
+            self._rebakes[entry] = Rebake(Rebaker(self.avatar.baked, textures), send)
 
     def _variant_textures(self, avatar: Avatar, variant: Variant) -> dict[str, Any]:
         """{sampler: texture}."""
@@ -382,11 +424,14 @@ class GpuAvatar:
             return textures
         key, folded = (levels, baked), cache(lambda: folded_hair(avatar, self.layout, baked))
         if key not in self._hair_faces:
-            self._hair_faces[key] = visible_faces(shells, folded()[..., 3])
-        textures["hair_folded"] = self._once("hair_folded", key, precision, lambda: self._folded(folded(), precision))
+            self._hair_faces[key] = visible_faces(shells, folded().base[..., 3])
+        is_new = ("hair_folded", key, precision) not in self._textures
+        textures["hair_folded"] = self._once("hair_folded", key, precision, lambda: self._folded(folded().base, precision))
         textures["hair_cut"] = textures["hair_folded"]
         if precision == "byte":
-            textures["hair_cut"] = self._once("hair_cut", baked, None, lambda: self._folded(folded()[:1], precision, "f2"))
+            textures["hair_cut"] = self._once("hair_cut", key, None, lambda: self._folded(folded().base[:1], precision, "f2"))
+        if is_new:
+            self._moves(("hair_folded", key, precision), folded(), lambda block: _send_hair(textures, precision, block))
         if baked and avatar.baked is not None and avatar.baked.hair_q0 is not None:
             fields = range(len(shells.levels))
             textures["hair_hidden"] = self._once(
@@ -397,15 +442,20 @@ class GpuAvatar:
     def _skin_color(self, colors: str, baked: bool) -> Any:
         if baked and self._detail is None:
             self._detail = skin_detail(self.avatar, self.layout)
-        return self._color(self.avatar.base_color, colors, self._detail if baked else None)
+        if not baked or self._detail is None:
+            return self._color(self._base_color, colors)
+        texture = self._color(self._base_color, colors, self._detail.base[0])
 
-    def _folded(self, texels: np.ndarray, precision: Precision, dtype: str | None = None) -> Any:
+        def send(block: RowBlock) -> int:
+            rows = slice(block.first, block.first + len(block.values))
+            return _write_rows(texture, _texels(self._base_color[rows], colors, block.values), block.first)
+
+        self._moves(("base_color", True, colors), self._detail, send)
+        return texture
+
+    def _folded(self, values: np.ndarray, precision: Precision, dtype: str | None = None) -> Any:
         """The texture array of (K, H, W, 4) linear colours and opacities; dtype: other than the precision's own."""
-        if precision == "byte":
-            texels = np.concatenate([np.sqrt(texels[..., :3].clip(0, 1)), texels[..., 3:]], axis=3)
-        if (dtype or DTYPES[precision]) == "f1":
-            texels = np.rint(texels * 255).astype(np.uint8)
-        return self._array(texels, dtype or DTYPES[precision])
+        return self._array(_folded_texels(values, precision, dtype), dtype or DTYPES[precision])
 
     def _hidden(self, fields: Sequence[VertexField]) -> Any:
         """The buffer texture of the first layers of some surfaces, one after another."""
@@ -611,6 +661,31 @@ def _texels(rgb: np.ndarray, colors: str, detail: np.ndarray | None = None) -> n
     if colors == "half":
         return _four(linear.astype(np.float16))
     return _four(to_u8(np.sqrt(linear.clip(0, 1)) if colors == "byte" else linear_to_srgb(linear)))
+
+
+def _folded_texels(values: np.ndarray, precision: Precision, dtype: str | None = None) -> np.ndarray:
+    """(..., 4) texels of linear colours and opacities; dtype: other than the precision's own."""
+    if precision == "byte":
+        values = np.concatenate([np.sqrt(values[..., :3].clip(0, 1)), values[..., 3:]], axis=-1)
+    if (dtype or DTYPES[precision]) == "f1":
+        return np.rint(values * 255).astype(np.uint8)
+    return values.astype(np.float16)
+
+
+def _send_hair(textures: dict[str, Any], precision: Precision, block: RowBlock) -> int:
+    """Write rows of folded hair; the opaque level's also to the texture that it is cut by, where that is another."""
+    sent = _write_rows(textures["hair_folded"], _folded_texels(block.values, precision), block.first, block.level)
+    if block.level == 0 and textures["hair_cut"] is not textures["hair_folded"]:
+        sent += _write_rows(textures["hair_cut"], _folded_texels(block.values, precision, "f2"), block.first, 0)
+    return sent
+
+
+def _write_rows(texture: Any, texels: np.ndarray, first: int, level: int | None = None) -> int:
+    """Write rows of texels (h, w, 4) from row `first` of a texture, or of a level of a texture array; returns their bytes."""
+    rows, width = texels.shape[:2]
+    place = (0, first, width, rows) if level is None else (0, first, level, width, rows, 1)
+    texture.write(np.ascontiguousarray(texels).tobytes(), viewport=place)
+    return texels.nbytes
 
 
 def _four(values: np.ndarray) -> np.ndarray:

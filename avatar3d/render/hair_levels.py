@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -22,8 +23,9 @@ def merge_levels(avatar: Avatar, at_most: int | None) -> Avatar:
     hair = avatar.hair
     if hair is None or at_most is None or at_most >= len(hair.levels):
         return avatar
-    groups = np.array_split(np.arange(1, len(hair.levels)), at_most - 1) if at_most > 1 else []
     alpha = hair.opacity.astype(np.float32) / 255
+    # Head-on the outer levels hide the inner ones; toward the outline they are all that is seen: between the two.
+    groups = _neighbours(hair.levels[1:], np.sqrt(_seen_shares(alpha[1:]).mean((1, 2))), at_most - 1)
     seen = [_seen_shares(alpha[group]) for group in groups]
     opacity = [hair.opacity[:1]] + [np.rint(share.sum(0, keepdims=True) * 255).astype(np.uint8) for share in seen]
     levels, occlusion = [float(hair.levels[0])], [float(hair.occlusion[0])]
@@ -40,6 +42,26 @@ def merge_levels(avatar: Avatar, at_most: int | None) -> Avatar:
     return replace(avatar, hair=merged, baked=_merged_bake(avatar.baked, alpha, groups))
 
 
+def _neighbours(heights: np.ndarray, seen: np.ndarray, count: int) -> list[np.ndarray]:
+    """Levels 1 and up in `count` groups of neighbours whose heights differ least, in mean square by what is seen.
+
+    heights: (K - 1,) of each level. seen: (K - 1,) how much of each is seen. Strands move aside when the head turns, by as much
+    as their level is high: what the heights of a group differ by is what merging it loses.
+    """
+    if count < 1:
+        return []
+    best, least = [np.arange(len(heights))], np.inf
+    for cuts in combinations(range(1, len(heights)), count - 1):
+        groups = np.split(np.arange(len(heights)), cuts)
+        loss = 0.0
+        for group in groups:
+            middle = np.average(heights[group], weights=seen[group] + 1e-9)
+            loss += float((seen[group] * (heights[group] - middle) ** 2).sum())
+        if loss < least:
+            best, least = groups, loss
+    return [group + 1 for group in best]
+
+
 def _seen_shares(alpha: np.ndarray) -> np.ndarray:
     """(G, h, w) share of a ray that each of G levels (inner to outer, opacity (G, h, w)) stops, seen from outside."""
     passed = np.cumprod(1 - alpha[::-1], axis=0)[::-1]
@@ -48,21 +70,27 @@ def _seen_shares(alpha: np.ndarray) -> np.ndarray:
 
 
 def _merged_bake(baked: BakedField | None, alpha: np.ndarray, groups: list[np.ndarray]) -> BakedField | None:
-    if baked is None or baked.hair_q0 is None or baked.hair_q1 is None:
+    if baked is None or baked.hair_q0 is None:
         return baked
     height, width = baked.hair_q0.shape[1:3]
     rows = ((np.arange(height) + 0.5) / height * alpha.shape[1]).astype(int)
     columns = ((np.arange(width) + 0.5) / width * alpha.shape[2]).astype(int)
     alpha = alpha[:, rows][:, :, columns]
-    q0, q1 = [baked.hair_q0[0]], [baked.hair_q1[0]]
+    weights, changes = [], [baked.hair_q0[0, ..., 3:]]
     for group in groups:
         shares = _seen_shares(np.clip(alpha[group] + baked.hair_q0[group, ..., 3], 0, 1))
         total = shares.sum(0)
-        weights = (shares / np.maximum(total, 1e-4))[..., None]
-        change = total - _seen_shares(alpha[group]).sum(0)
-        q0.append(np.concatenate([(weights * baked.hair_q0[group, ..., :3]).sum(0), change[..., None]], axis=-1))
-        q1.append((weights * baked.hair_q1[group]).sum(0))
-    return replace(baked, hair_q0=np.stack(q0).astype(np.float32), hair_q1=np.stack(q1).astype(np.float32))
+        weights.append((shares / np.maximum(total, 1e-4))[..., None])
+        changes.append((total - _seen_shares(alpha[group]).sum(0))[..., None])
+
+    def merged(colors: np.ndarray) -> np.ndarray:
+        """(K', h, w, 3) of (K, h, w, 3): the base's, and the means of what is seen of the groups."""
+        means = [(weight * colors[group]).sum(0) for weight, group in zip(weights, groups, strict=True)]
+        return np.stack([colors[0], *means]).astype(np.float32)
+
+    motion = [replace(step, hair=None if step.hair is None else merged(step.hair)) for step in baked.motion]
+    hair_q0 = np.concatenate([merged(baked.hair_q0[..., :3]), np.stack(changes)], axis=-1).astype(np.float32)
+    return replace(baked, hair_q0=hair_q0, motion=motion)
 
 
 @dataclass(frozen=True)

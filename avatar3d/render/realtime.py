@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -225,7 +226,26 @@ class RealtimeRenderer:
             loaded, passes = self._ready(avatar, options)
             scene = build_scene(avatar, motion, loaded.layout)
             self._write_scene(loaded, scene)
+            loaded.rebake(Variant.of(avatar, options, self.build), motion.weights, None)
             return [self._frame(loaded, scene, camera, passes, options) for camera in cameras]
+
+    def rebake(
+        self,
+        motion: MotionCode,
+        options: RenderOptions,
+        budget_ms: float,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> int:
+        """Move the textures that the options draw baked toward a motion code, rows at a time, for about `budget_ms`.
+
+        Returns the bytes sent. Nothing is sent where the look would change by less than is seen. A re-bake under way is finished,
+        at each call some rows, before the next begins; rows are sent in blocks, each begun within the budget. `draw` leaves the
+        textures as they are, `render` has them whole for its motion code. clock: seconds. Raises InputError before `load`.
+        """
+        loaded = self._require_loaded()
+        until = clock() + budget_ms / 1e3
+        with self._current():
+            return loaded.rebake(Variant.of(loaded.avatar, options, self.build), motion.weights, lambda: clock() < until)
 
     def pose(self, motion: MotionCode) -> Scene:
         """The loaded avatar's scene at a motion code; sends nothing."""

@@ -170,10 +170,12 @@ def folded_textures(scene: Scene, baked: bool) -> Textures:
     """The textures of a scene's avatar as the forms "mesh" and "baked" draw them."""
     avatar, layout = scene.avatar, scene.layout
     textures = textures_of(scene)
+    amounts = avatar.baked.amounts(scene.motion.weights) if baked and avatar.baked is not None else np.zeros(0)
     if baked:
-        textures.base_color = textures.base_color + _tensor(skin_detail(avatar, layout))
+        textures.base_color = textures.base_color + _tensor(skin_detail(avatar, layout).at(amounts)[0])
     if avatar.hair is not None:
-        textures.hair_folded = _tensor(folded_hair(avatar, layout, baked))
+        hair = folded_hair(avatar, layout, baked)
+        textures.hair_folded = _tensor(hair.at(amounts if hair.moves else amounts[:0]))
     return textures
 
 

@@ -14,7 +14,7 @@ from avatar3d.enroll.field_pixels import encoding_slope, held_out_pixels
 from avatar3d.enroll.train_field import TrainOptions, train
 from avatar3d.errors import InputError
 from avatar3d.field import evaluate
-from avatar3d.field.bake import cosine_directions
+from avatar3d.field.projection import cosine_directions
 from avatar3d.generator import PhotoEvidence, make_request
 from avatar3d.generator.photo import PhotoGenerator
 from avatar3d.motion.code import MotionCode
