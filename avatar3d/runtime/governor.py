@@ -50,6 +50,7 @@ class GovernorConfig:
     forecast_memory: float
     forecast_spread: float
     forget_s: float
+    settle_frames: int
     late_limit: int
     climb_after_s: float
     climb_growth: float
@@ -69,6 +70,8 @@ class GovernorConfig:
             raise InputError("the governor needs 0 < climb_share < budget_share ≤ 1, or it would climb and fall without end")
         if not self.cool_c < self.hot_c:
             raise InputError(f"the governor's cool_c ({self.cool_c:g} °C) must lie under its hot_c ({self.hot_c:g} °C)")
+        if self.settle_frames < 0 or self.settle_frames != int(self.settle_frames):
+            raise InputError(f"the governor's settle_frames is {self.settle_frames:g}; expected 0, 1, 2 and so on")
         if not 0 < self.forecast_memory <= 1 or self.late_limit < 1 or self.climb_growth < 1 or self.climb_after_s <= 0:
             raise InputError(
                 "the governor needs forecast_memory in (0, 1], late_limit ≥ 1, climb_growth ≥ 1 and climb_after_s > 0"
@@ -151,16 +154,18 @@ class Change:
 
 @dataclass(frozen=True)
 class Cost:
-    """Running mean and variance of a rung's drawing time, ms and ms², and when it was last drawn."""
+    """Running mean and variance of a rung's drawing time, ms and ms², when it was last drawn and how long that took, ms."""
 
     mean: float
     variance: float
     time_s: float
+    last: float
 
 
 @dataclass(frozen=True)
 class GovernorState:
-    """Where the ladder stands. available, costs: one entry a rung. change: the step just made, or None."""
+    """Where the ladder stands. available, costs: one entry a rung. settling: frames that are still the first ones, in which
+    memory is touched for the first time: how long they take says nothing. change: the step just made, or None."""
 
     rung: int
     available: tuple[bool, ...]
@@ -169,6 +174,7 @@ class GovernorState:
     steady_since_s: float
     changed_s: float
     climb_after_s: float
+    settling: int = 0
     climbed: bool = False  # whether the last change was a climb
     late_run: int = 0
     hot: bool = False
@@ -190,7 +196,7 @@ def start(
     """
     if len(available) != len(RUNGS) or len(costs_ms) != len(RUNGS) or not available[BLENDSHAPE]:
         raise ValueError(f"expected {len(RUNGS)} entries each, the last rung available")
-    costs = tuple(None if cost is None else Cost(cost, 0.0, time_s) for cost in costs_ms)
+    costs = tuple(None if cost is None else Cost(cost, 0.0, time_s, cost) for cost in costs_ms)
     rung = next(
         (
             rung
@@ -201,19 +207,24 @@ def start(
         ),
         BLENDSHAPE,
     )
-    return GovernorState(rung, available, costs, time_s, time_s, time_s, config.climb_after_s)
+    return GovernorState(rung, available, costs, time_s, time_s, time_s, config.climb_after_s, config.settle_frames)
 
 
 def step(state: GovernorState, seen: Observation, config: GovernorConfig) -> GovernorState:
     """The state for the next frame after what the last one told; at most one change a call."""
+    if state.settling:
+        seen = replace(seen, late=False)
     costs = list(state.costs)
-    costs[state.rung] = _updated(costs[state.rung], seen, config)
+    known = _known(costs[state.rung], seen, config)
+    if not state.settling:
+        costs[state.rung] = _updated(costs[state.rung], seen, config)
     hot = seen.thermal_notice or _is_hot(state.hot, seen.temperature_c, config)
     held = seen.time_s - state.changed_s >= config.failed_within_s
     state = replace(
         state,
         costs=tuple(costs),
         hot=hot,
+        settling=max(0, state.settling - 1),
         silent=seen.source_age_s > config.silent_s,
         late_run=state.late_run + 1 if seen.late else 0,
         steady_since_s=seen.time_s if seen.late else state.steady_since_s,
@@ -227,13 +238,12 @@ def step(state: GovernorState, seen: Observation, config: GovernorConfig) -> Gov
         return _move(state, best, "rest" if resting else "hot", seen, config)
     if state.rung < BLENDSHAPE and state.late_run >= config.late_limit:
         return _move(state, BLENDSHAPE, "late", seen, config)
-    if state.rung < BLENDSHAPE and _forecast(state.costs[state.rung], config) > budget_ms:
+    if state.rung < BLENDSHAPE and known and _forecast(state.costs[state.rung], config) > budget_ms:
         return _move(state, _next_down(state), "forecast", seen, config)
     up = _next_up(state)
     if up is not None and up >= best and seen.time_s - state.steady_since_s >= state.climb_after_s:
         cost = state.costs[up]
-        forgotten = cost is None or seen.time_s - cost.time_s >= config.forget_s
-        if forgotten or _forecast(cost, config) <= config.climb_share * seen.period_ms:
+        if not _known(cost, seen, config) or _forecast(cost, config) <= config.climb_share * seen.period_ms:
             return _move(state, up, "steady", seen, config)
     return state
 
@@ -262,13 +272,22 @@ def _next_up(state: GovernorState) -> int | None:
     return next((rung for rung in range(state.rung - 1, -1, -1) if state.available[rung]), None)
 
 
+def _known(cost: Cost | None, seen: Observation, config: GovernorConfig) -> bool:
+    """Whether a cost is told by frames that were drawn lately."""
+    return cost is not None and seen.time_s - cost.time_s < config.forget_s
+
+
 def _updated(cost: Cost | None, seen: Observation, config: GovernorConfig) -> Cost:
-    """Exponentially weighted mean and variance (West 1979)."""
-    if cost is None or seen.time_s - cost.time_s >= config.forget_s:
-        return Cost(seen.draw_ms, 0.0, seen.time_s)
+    """Exponentially weighted mean and variance (West 1979). What is over the forecast counts as far as the frame before was, too:
+    one slow frame is the machine's doing and says nothing of the rung."""
+    if cost is None or not _known(cost, seen, config):
+        return Cost(seen.draw_ms, 0.0, seen.time_s, seen.draw_ms)
     share = config.forecast_memory
-    off = seen.draw_ms - cost.mean
-    return Cost(cost.mean + share * off, (1 - share) * (cost.variance + share * off * off), seen.time_s)
+    counted = seen.draw_ms
+    if counted > _forecast(cost, config):
+        counted = min(counted, max(cost.last, _forecast(cost, config)))
+    off = counted - cost.mean
+    return Cost(cost.mean + share * off, (1 - share) * (cost.variance + share * off * off), seen.time_s, seen.draw_ms)
 
 
 def _forecast(cost: Cost | None, config: GovernorConfig) -> float:

@@ -347,7 +347,9 @@ def test_motion_and_depth_are_given_to_a_headset_that_makes_frames(monkeypatch, 
         for number, views in enumerate([views for views in runtime.views if views]):
             assert len(views) == 2
             for eye, (warp, depth) in enumerate(views):
-                assert isinstance(depth, xr.CompositionLayerDepthInfoKHR) and isinstance(warp, xr.CompositionLayerSpaceWarpInfoFB)
+                assert isinstance(depth, xr.CompositionLayerDepthInfoKHR) and isinstance(
+                    warp, xr.CompositionLayerSpaceWarpInfoFB
+                )
                 # The first frame has none before it from which to go on.
                 assert warp.layer_flags == (flags.FRAME_SKIP_BIT if number == 0 else flags.NONE)
                 assert warp.near_z != warp.far_z and warp.app_space_delta_pose.orientation.w == 1

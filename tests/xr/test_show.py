@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -134,7 +135,7 @@ def play(monkeypatch, context):
         waiting = list(sessions)
         monkeypatch.setattr(show_module, "HeadsetSession", lambda *_: waiting.pop(0) if waiting else _no_runtime())
         cast = Cast([Role(synthetic_avatar(index), Pipeline(source), eye_contact) for index in range(heads)])
-        shown = Show(cast, read_config(), ShowOptions(frames=frames, **options))
+        shown = Show(cast, replace(read_config(), settle_frames=0), ShowOptions(frames=frames, **options))
         monkeypatch.setattr(tally_module, "EVERY_S", 0.0)
 
         def watched(stage, *arguments):

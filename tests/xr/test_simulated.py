@@ -112,7 +112,9 @@ def test_both_eyes_of_a_still_headset_are_what_the_reference_draws(headset, avat
 def test_a_moving_head_tells_both_latencies_and_its_rungs(headset, avatar_file, tmp_path):
     codes = [MotionCode(time_ns=index * 33_000_000) for index in range(30)]
     write_motion_csv(tmp_path / "talk.csv", codes)
-    result = _result(_show(headset, avatar_file, "--frames", 60, "--motion", f"csv:{tmp_path / 'talk.csv'}", "--foveation", "fixed"))
+    result = _result(
+        _show(headset, avatar_file, "--frames", 60, "--motion", f"csv:{tmp_path / 'talk.csv'}", "--foveation", "fixed")
+    )
     assert result["foveation"] == "fixed"
     assert sum(result["rungs"].values()) == result["rendered"] > 50
     assert result["motion"]["received"] > 30
