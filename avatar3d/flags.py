@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 TUNING_MODES = ("cached", "again", "never")  # measure where nothing is remembered; measure anew; draw as by default
-FOVEATION_KINDS = ("none", "fixed", "gaze")  # as sharp everywhere; sharp around the optical axis, or where the eyes look
+FOVEATION_KINDS = ("none", "fixed", "gaze")  # sharp everywhere; around what is straight ahead; or where the eyes look
 STEREO_CHOICES = ("auto", "passes", "layers")  # as measured; one eye after the other; both at once where the driver can
 
 

@@ -13,7 +13,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "numbers": ("float", "half"),
     "network": ("literals", "uniforms"),
     "colors": ("half", "srgb"),
-    "stereo": ("passes", "layers"),
+    "stereo": ("layers", "passes"),
     "shading": ("forward", "deferred"),
     "morph": ("cpu", "gpu"),
 }

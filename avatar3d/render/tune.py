@@ -233,6 +233,7 @@ class Trial:
         self._framebuffer = context.framebuffer([color], depth)
         self._owned = [self._framebuffer, color, depth]
         self._layers: LayeredTarget | None = None
+        self._has_layers = "layers" in offered(context)
         renderer.load(avatar)
 
     def _look(self, scale: float) -> None:
@@ -250,7 +251,7 @@ class Trial:
         options = RenderOptions(form, antialias=True)
         self._frames += 1
         stereo: Stereo
-        if build.stereo == "layers":
+        if build.stereo == "layers" and self._eyes == EYES and self._has_layers:
             if self._layers is None:
                 self._layers = LayeredTarget(self._context, *self._size)
                 self._owned.append(self._layers)

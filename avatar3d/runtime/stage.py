@@ -49,7 +49,8 @@ class Stage:
     Heads stand `side_by_side` in the scene's frame; one head's own frame is the scene's. `placement` is where the scene stands
     in the room. lines: of text to show on the panel, none for no panel. background: linear, premultiplied. distance_m: of the
     viewer, for whom the heads stand in their places. build: how pictures are computed. foveation: how a view is drawn coarser
-    away from where an eye looks, None for everywhere alike; keeps_depth: the framebuffers' depth is read by others.
+    away from where an eye looks, None for everywhere alike; keeps_depth: the framebuffers' depth is read by others. layers:
+    both eyes are drawn at once where `draw` is given a layered framebuffer, which a foveated stage is not.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Stage:
         build: Build | None = None,
         foveation: FoveationSettings | None = None,
         keeps_depth: bool = False,
+        layers: bool = False,
     ) -> None:
         self.placement: Placement | None = None
         self.background = background
@@ -83,7 +85,7 @@ class Stage:
         if foveation is not None:
             self._foveation = Foveation(context, foveation, keeps_depth)
             self._coarse = [_coarse_options(options, foveation, avatars) for options in self._options]
-        self.layers = build is not None and build.stereo == "layers" and foveation is None
+        self.layers = layers and foveation is None
         ways: list[Stereo] = ["passes", "layers"] if self.layers else ["passes"]
         drawn = [options for options, there in zip(self._options, self.available, strict=True) if there]
         drawn += [options for options, there in zip(self._coarse, self.available, strict=False) if there]

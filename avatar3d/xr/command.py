@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--foveation",
         choices=FOVEATION_KINDS,
         default="none",
-        help="draw coarser away from the middle of the view (fixed) or from where you look (gaze, with consent, else as fixed)",
+        help="draw coarser away from what lies straight ahead (fixed) or from where you look (gaze, with consent, else as fixed)",
     )
     parser.add_argument(
         "--space-warp", action="store_true", help="let the headset make every other frame from our motion, where it can"

@@ -39,6 +39,7 @@ RECONNECT_EVERY_S = 0.5
 # A frame that is begun this much after the runtime wanted it, or handed over this shortly before its display, will hardly be
 # shown in time: compositors keep a margin of about two milliseconds.
 LATE_BEGIN_NS = LATE_END_NS = 2_000_000
+AHEAD = (0.0, 0.0, 0.0, 1.0)  # gaze of eyes that look where the head does
 NOT_READY_S = 30.0  # with a number of frames asked for, a headset that lies on the table ends in an error, not in a long wait
 
 
@@ -160,7 +161,7 @@ class Show:
             foveation = None if options.foveation == "none" else read_foveation()
             self._stage = Stage(
                 self._cast.avatars, context, self._config, background, options.distance_m, build, foveation,
-                session.gives_depth,
+                session.gives_depth, session.layers and build.stereo == "layers",
             )  # fmt: skip
             self._costs = self._stage.measure(session.width, session.height)
         self._facts = {
@@ -170,7 +171,7 @@ class Show:
             "gl_renderer": self._stage.gl_renderer,
             "size": [session.width, session.height],
             "arrays": session.uses_arrays,
-            "layered": self._stage.layers and session.layers,
+            "layered": self._stage.layers,
             "depth_layer": session.gives_depth,
             "visibility_mask": session.uses_masks,
             "foveation": self._options.foveation,
@@ -284,8 +285,10 @@ class Show:
         shown, targets, masks = (list(column) for column in zip(*seen, strict=True)) if seen else ([], [], [])
         layered = session.layered() if stage.layers else None
         toward = None
-        if follows and gaze is not None:
-            point = stage.placement.inside(looked_at(views, gaze, self._options.distance_m))
+        if self._options.foveation != "none":
+            # Both eyes are sharp at one point of the room, straight ahead where nothing is known of the gaze.
+            distance_m = float(np.linalg.norm(stage.placement.translation - self._viewer_m))
+            point = stage.placement.inside(looked_at(views, gaze if follows and gaze is not None else AHEAD, distance_m))
             toward = [tangents_of(camera, point) for camera in shown]
         stage.draw(scenes, shown, targets, rung, None, layered, masks, toward)
         if warp is not None:

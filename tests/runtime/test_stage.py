@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.build import Build
 from avatar3d.render.foveation import FoveationSettings, Inset
 from avatar3d.render.stereo import LayeredTarget, offered
 from avatar3d.runtime.governor import BAKED, BLENDSHAPE, LIVE, Change, read_config
@@ -174,9 +173,8 @@ def test_layers_show_what_passes_show(context, heads):
     hidden = [np.array([[-1, -1], [0.2, -1], [-1, 0.2]], np.float32), None]
     pictures = []
     for stereo in ("passes", "layers"):
-        stage = Stage(avatars, context, read_config(), (0.0, 0.0, 0.0, 0.0), DISTANCE_M, Build(stereo=stereo))
+        stage = Stage(avatars, context, read_config(), (0.0, 0.0, 0.0, 0.0), DISTANCE_M, layers=stereo == "layers")
         stage.placement, stage.lines = HERE, ["panel"]
-        assert stage.layers == (stereo == "layers")
         pictures.append(_both_eyes(stage, context, layered=stage.layers, hidden=hidden))
         stage.close()
     assert np.array_equal(*pictures) and pictures[0].any()
