@@ -34,14 +34,15 @@ SOFTWARE_DRIVERS = ("llvmpipe", "softpipe", "SWR")
 # Of the whole measurement: a first start that takes longer feels broken. Of processor time where the processor draws, so that a
 # busy moment does not end it early.
 BUDGET_S = 3.0
-MIN_ROUNDS, MAX_ROUNDS = 3, 15  # frames of each contender
+ENOUGH_S = 0.4  # a choice is not begun with less of it left: compiling alone may take that long
+MIN_ROUNDS, MAX_ROUNDS = 3, 9  # frames of each contender
 MARGIN = 0.03  # a change must gain more than this, or chance would choose
 HOPELESS = 2.0  # a contender whose first frame takes so many times the best one's is not drawn again
 MAX_FRAME_S = 0.025  # longer frames are measured in a smaller picture of the same shape, or the budget would hold too few
 MIN_SIDE_PX = 64
-# What a software driver would spend the whole budget on compiling, to run it several times slower (llvmpipe 22.3: 10 s and
-# five times for weights in a uniform block, 2.4 s and three times for a storage buffer).
-NOT_ON_SOFTWARE = {"network": ("uniforms",), "table": ("storage",)}
+# What a software driver would spend the budget on compiling, to run it slower: on llvmpipe 22.3, weights in a uniform block take
+# 10 s and then five times as long, a table in a storage buffer 2.4 s and three times, in a 2D texture 1.1 s and 1.6 times.
+NOT_ON_SOFTWARE = {"network": ("uniforms",), "table": ("texture", "storage")}
 # In order of what they may gain: the choice, and the form of the field in which it is measured.
 AXES: tuple[tuple[str, Form], ...] = (
     ("morph", "baked"), ("shading", "live"), ("table", "live"), ("colors", "baked"), ("stereo", "baked"), ("numbers", "live"),
@@ -197,7 +198,7 @@ def measure(
         for number, (name, form, values) in enumerate(axes):
             progress(number / len(axes), f"measuring how to draw: {name}")
             left = until - trial.clock()
-            if left <= 0:
+            if left < ENOUGH_S:
                 break
             builds = {value: replace(best, **{name: value}) for value in values}
             incumbent = builds[getattr(best, name)]

@@ -35,6 +35,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> dict[Build, float]:
     told: dict[Build, float] = {}
     monkeypatch.setattr(tune, "BUDGET_S", 1e9)
     monkeypatch.setattr(tune, "MAX_ROUNDS", tune.MIN_ROUNDS)
+    monkeypatch.setattr(tune, "NOT_ON_SOFTWARE", {"network": ("uniforms",), "table": ("storage",)})
     draw = tune.Trial.frame
 
     def frame(self: Any, build: Build, form: Any) -> float:
