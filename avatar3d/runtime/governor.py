@@ -60,6 +60,7 @@ class GovernorConfig:
     cool_c: float
     sensors: dict[str, float]
     silent_s: float
+    rebake_ms: float
     rest: bool
     rest_every_s: float
     rest_for_s: float
@@ -76,6 +77,8 @@ class GovernorConfig:
             raise InputError(
                 "the governor needs forecast_memory in (0, 1], late_limit ≥ 1, climb_growth ≥ 1 and climb_after_s > 0"
             )
+        if not 0 <= self.rebake_ms < float("inf"):
+            raise InputError(f"the governor's rebake_ms is {self.rebake_ms}; expected milliseconds of a frame, 0 for never")
         if not 0 < self.rest_for_s < self.rest_every_s:
             raise InputError("the governor's rest_for_s must be positive and shorter than rest_every_s")
 

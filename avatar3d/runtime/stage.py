@@ -113,6 +113,19 @@ class Stage:
         """Pose the heads and send them to the GPU; what is left to do needs the eyes."""
         return [renderer.prepare(motion) for renderer, motion in zip(self._renderers, motions, strict=True)]
 
+    def rebake(self, scenes: Sequence[Scene], rung: int) -> int:
+        """Let what a rung draws baked follow prepared scenes, within the configured time, before a frame is drawn of them.
+
+        Returns the bytes sent to the GPU.
+        """
+        drawn = {self._options[rung], *self._coarse[rung : rung + 1]}
+        budget_ms = self._config.rebake_ms / (len(drawn) * len(scenes))
+        return sum(
+            renderer.rebake(scene.motion, options, budget_ms)
+            for renderer, scene in zip(self._renderers, scenes, strict=True)
+            for options in drawn
+        )
+
     def cameras(self, scenes: Sequence[Scene], views: Sequence[EyeView], width: int, height: int) -> list[Camera | None]:
         """The eyes in the scene's frame, of width × height pixels each, cut to what is to be seen; None: nothing is.
 

@@ -177,6 +177,7 @@ class View:
         told = [role.motion(display_ns, stage.viewer_in_head(index, viewer)) for index, role in enumerate(self._cast.roles)]
         motions = [with_face(code, self._face) for code, _ in told]
         scenes = stage.prepare(motions)
+        stage.rebake(scenes, rung)
         lines = tally.lines(self._ladder, self._cast, self._overlay)
         stage.lines = stage.lines if lines is None else lines
         prepared = time.perf_counter()

@@ -249,6 +249,7 @@ class Show:
         ]
         motion, captured_ns = told[0]
         scenes = stage.prepare([code for code, _ in told])
+        stage.rebake(scenes, rung)
         lines = tally.lines(self._ladder, self._cast, self._options.overlay)
         stage.lines = stage.lines if lines is None else lines
         prepared = time.perf_counter()

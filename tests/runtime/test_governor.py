@@ -211,6 +211,7 @@ def test_the_shipped_settings_are_those_of_the_design():
         ({"hot_c": 40.0}, "cool_c"),
         ({"rest": 1}, "true or false"),
         ({"budget_share": 0.5}, "climb_share"),
+        ({"rebake_ms": -1}, "rebake_ms is -1"),
         ({"speed": 1}, "speed"),
         ({"settle_frames": 1.5}, "0, 1, 2"),
         ({"rungs": {"live": {}}}, "rungs must be"),

@@ -49,6 +49,20 @@ def _stage(context, avatars):
     return stage
 
 
+def test_baked_textures_follow_the_motion_code_within_the_budget(context):
+    jaw = MotionCode.from_expression({"jawOpen": 0.9})
+    patient, never = (replace(read_config(), rebake_ms=value) for value in (1e9, 0.0))
+    sent = {}
+    for name, config in (("patient", patient), ("never", never)):
+        stage = Stage([synthetic_avatar(0), synthetic_avatar(1)], context, config, (0.0, 0.0, 0.0, 0.0), DISTANCE_M)
+        scenes = stage.prepare([jaw, MotionCode()])
+        sent[name] = [stage.rebake(scenes, rung) for rung in (BAKED, BAKED, BLENDSHAPE, LIVE)]
+        stage.close()
+    avatar = synthetic_avatar(0)
+    texels = avatar.base_color[..., 0].size + read_config().rungs["baked"].hair_levels * avatar.hair.color[..., 0].size
+    assert sent == {"patient": [8 * texels, 0, 0, 0], "never": [0, 0, 0, 0]}  # of the head that speaks, once
+
+
 @pytest.mark.parametrize("rung", [BAKED, BLENDSHAPE])
 def test_two_heads_are_each_the_head_alone(context, rung):
     avatars = [synthetic_avatar(0), synthetic_avatar(1)]
