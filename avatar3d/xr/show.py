@@ -310,6 +310,7 @@ class Show:
             offset_ns = ended_ns - round(time.perf_counter() * 1e9)
             steps = {"prepare": (started, prepared), "wait": (prepared, acquired), "draw": (acquired, done)}
             figures = {"display_ms": (timing.display_ns - ended_ns) / 1e6, "head_ms": (timing.display_ns - located_ns) / 1e6}
+            figures["rung"] = rung
             if captured_ns is not None:
                 figures["expression_ms"] = (timing.display_ns - captured_ns) / 1e6
             for name, (start, end) in steps.items():

@@ -17,7 +17,7 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.runtime import ladder as ladder_module
 from avatar3d.runtime import tally as tally_module
 from avatar3d.runtime.cast import Cast, Role
-from avatar3d.runtime.governor import read_config
+from avatar3d.runtime.governor import RUNGS, read_config
 from avatar3d.runtime.pipeline import Pipeline
 from avatar3d.runtime.placement import Placement
 from avatar3d.runtime.stage import Stage
@@ -358,6 +358,7 @@ def test_a_trace_holds_the_steps_of_each_frame_with_their_latencies(play, contex
     for before, after in pairwise(events):
         assert after["ts"] >= before["ts"] + before["dur"] - 1
     assert all("head_ms" in event["args"] for event in events)
+    assert {RUNGS[event["args"]["rung"]] for event in events} == {rung for rung, count in result["rungs"].items() if count}
 
 
 @pytest.mark.parametrize(
