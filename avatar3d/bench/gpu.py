@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -134,6 +134,16 @@ def measure(path: Path, device: str, keep: Callable[[dict[str, object]], None]) 
         "variants": every_way,
         "bench": bench,
     }
+    run_stages(stages, found, keep)
+    return found
+
+
+def run_stages(
+    stages: Mapping[str, Callable[[], dict[str, object]]],
+    found: dict[str, object],
+    keep: Callable[[dict[str, object]], None],
+) -> None:
+    """Add each stage's result, or {"error": reason}, with its seconds to `found`, which `keep` is given after each."""
     for name, stage in stages.items():
         print(f"bench_gpu: {name}", file=sys.stderr)
         started = time.perf_counter()
@@ -143,7 +153,6 @@ def measure(path: Path, device: str, keep: Callable[[dict[str, object]], None]) 
             result = {"error": f"{type(error).__name__}: {error}"}
         found[name] = {**result, "seconds": round(time.perf_counter() - started, 1)}
         keep(found)
-    return found
 
 
 def main(words: list[str] | None = None) -> int:

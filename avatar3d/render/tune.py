@@ -45,7 +45,7 @@ MIN_SIDE_PX = 64
 NOT_ON_SOFTWARE = {"network": ("uniforms",), "table": ("texture", "storage")}
 # In order of what they may gain: the choice, and the form of the field in which it is measured.
 AXES: tuple[tuple[str, Form], ...] = (
-    ("morph", "baked"), ("shading", "live"), ("table", "live"), ("colors", "baked"), ("stereo", "baked"), ("numbers", "live"),
+    ("morph", "baked"), ("stereo", "baked"), ("shading", "live"), ("table", "live"), ("colors", "baked"), ("numbers", "live"),
     ("network", "live"),
 )  # fmt: skip
 FILE_NAME = "tuning.json"
