@@ -83,18 +83,21 @@ def _measure(
 ) -> tuple[dict[str, object], list[str]]:
     from avatar3d.bench.field import POINTS, shader_ms, training_ms
     from avatar3d.bench.measure import CONTROL, Case, stage_shares, time_cases
-    from avatar3d.bench.stereo import foveated_cases, foveated_row, stereo_cases, stereo_result
+    from avatar3d.bench.stereo import chosen_way, foveated_cases, foveated_row, stereo_cases, stereo_result
 
     avatar = stand.renderer.avatar
     sizes = QUICK_SIZES if arguments.quick else SIZES
     builds = {f"{width}x{height}": stand.tune(width, height, arguments.tuning, arguments.quiet) for width, height in sizes}
     cases = [
-        Case(name, options, width, height, eyes)
+        Case(name, options, width, height, eyes, "passes" if options is None else chosen_way(stand, (width, height), eyes))
         for width, height in sizes
         for eyes in (1, 2)
         for name, options in [(CONTROL, None), *rungs.items()]
     ]
-    other = Case("baked, other outline", replace(rungs["baked"], antialias=not rungs["baked"].antialias), *RATIO_SIZE, 2)
+    other_outline = replace(rungs["baked"], antialias=not rungs["baked"].antialias)
+    other = Case("baked, other outline", other_outline, *RATIO_SIZE, 2, chosen_way(stand, RATIO_SIZE, 2))
+    for case in [*cases, other]:
+        stand.load(case)
     at_once = stereo_cases(stand, rungs["baked"], RATIO_SIZE)
     foveated = foveated_cases(stand, rungs, [size for size in sizes if size[0] >= RATIO_SIZE[0]])
     timings = time_cases(stand, [*cases, other, *at_once, *foveated], arguments.seconds, progress)
@@ -103,7 +106,7 @@ def _measure(
     controls: list[dict[str, Any]] = []
     for case in cases:
         summary, plain = timings[case].summary(), control[case.width, case.height, case.eyes]
-        row = {"rung": case.name, "width": case.width, "height": case.height, "eyes": case.eyes, **summary}
+        row = {"rung": case.name, "width": case.width, "height": case.height, "eyes": case.eyes, "drawn": case.way, **summary}
         row["over_mesh"] = round(summary["p50_ms"] / plain["p50_ms"], 3)
         row["cpu_over_mesh"] = round(summary["cpu_ms"] / plain["cpu_ms"], 3)
         (controls if case.options is None else runs).append(row)
@@ -130,7 +133,7 @@ def _measure(
         "baked_over_mesh": at_ratio["baked"]["over_mesh"],
         "live_over_mesh": at_ratio["live"]["over_mesh"],
         "reduced_over_mesh": at_ratio["reduced"]["over_mesh"],
-        "stereo": stereo_result(at_ratio["baked"], at_once, timings),
+        "stereo": stereo_result(at_once, timings),
         "foveation": foveation,
         "stage_shares": shares,
         "antialias_cpu_ms": round(outline if rungs["baked"].antialias else -outline, 3),

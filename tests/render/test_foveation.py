@@ -14,7 +14,9 @@ from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
+from avatar3d.render.build import Build
 from avatar3d.render.foveation import Foveation, FoveationSettings, Inset, coarse_camera, read_foveation
+from avatar3d.render.hidden_area import rectangle
 from avatar3d.render.part import Part, may_show, place_codes
 from avatar3d.render.realtime import RealtimeRenderer
 from avatar3d.resources import config_path
@@ -176,6 +178,28 @@ def test_a_part_holds_the_bits_of_the_whole_and_the_rest_is_left_alone(
             rest[rows, columns] = whole[rows, columns]
             picture = slice(7, 7 + SIZE), slice(5, 5 + SIZE)
             assert np.array_equal(rest[picture], whole[picture])
+
+
+def test_a_part_and_what_is_hidden_hold_for_deferred_shading_too(
+    drawer: RealtimeRenderer, moved: MotionCode, framebuffer: Callable[[int, int], Any]
+) -> None:
+    camera, target, options = view(0.2, 0.1, SIZE, SIZE), framebuffer(SIZE, SIZE), RenderOptions("live", antialias=True)
+    build = drawer.build
+    drawer.build = Build(shading="deferred")
+    drawer.draw(moved, [camera], [target], options, BACKGROUND)
+    whole = color(target)
+    left, bottom, right, top = box = (50, 60, 100, 110)
+    target.clear(0.5, 0.5, 0.5, 0.5)
+    drawer.draw(moved, [camera], [target], options, BACKGROUND, parts=[Part(inside=box)])
+    part = color(target)
+    assert np.array_equal(part[bottom:top, left:right], whole[bottom:top, left:right])
+    part[bottom:top, left:right] = 0.5
+    assert (part == 0.5).all()
+    drawer.draw(moved, [camera], [target], options, BACKGROUND, hidden=[rectangle(-1, 0, -1, 1)])
+    seen = color(target)
+    drawer.build = build
+    assert np.array_equal(seen[:, SIZE // 2 :], whole[:, SIZE // 2 :])
+    assert np.abs(seen[:, : SIZE // 2] - np.array(BACKGROUND)).max() < 2e-3
 
 
 def test_faces_that_cannot_show_are_left_out_and_no_others() -> None:
