@@ -2,11 +2,7 @@
 // SOFT draws the outline in by half a pixel. FIN places a strip of one pixel along an edge of the outline instead of a triangle:
 // its alpha falls from one on the drawn-in outline to zero half a pixel outside of the true one, which is a box filter's coverage.
 // EDGES finds the outline itself, where the GPU morphed the head: strips of all edges are drawn, and all but the outline's vanish.
-#if EDGES
 #define FIN_INDEX (gl_VertexID >> 2)  // a strip has four vertices in a row: inner ends, outer ends
-#else
-#define FIN_INDEX gl_InstanceID
-#endif
 #include "eyes.glsl"
 #include "view_direction.glsl"
 #if FIELD == FIELD_BAKED
@@ -16,17 +12,16 @@
 #if EDGES
 #include "edges.glsl"
 #elif FIN
-in ivec3 corners;  // vertices: both ends of the edge, and the one opposite of the face that is seen
-uniform samplerBuffer moving;  // of each vertex position, normal, shade
-uniform samplerBuffer resting;  // of each vertex canonical, uv, alpha, field_weight, gloss
-
-float read(samplerBuffer rows, int vertex, int column) {
-    return texelFetch(rows, 9 * vertex + column).r;
-}
-
-vec3 read_three(samplerBuffer rows, int vertex, int column) {
-    return vec3(read(rows, vertex, column), read(rows, vertex, column + 1), read(rows, vertex, column + 2));
-}
+in vec3 position_a;  // both ends of the edge
+in vec3 normal_a;
+in vec3 position_b;
+in vec3 normal_b;
+in vec3 opposite;  // the third corner of the face that is seen
+in vec3 shade;  // of the vertex's own end, as all that follows
+in vec3 canonical;
+in vec2 uv;
+in float field_weight;
+in float row;
 #else
 in vec3 position;
 in vec3 normal;
@@ -72,9 +67,10 @@ vec4 drawn_in(vec3 point, vec3 across) {
 #endif
 
 void main() {
-#if EDGES
+#if FIN
     float outer = float((gl_VertexID >> 1) & 1);
     bool second = (gl_VertexID & 1) == 1;
+#if EDGES
 #if STEREO == STEREO_PASSES
     int edge = FIN_INDEX;
 #else
@@ -84,18 +80,10 @@ void main() {
         gl_Position = vec4(2.0, 2.0, 2.0, 1.0);
         return;
     }
+#endif
     int vertex = int(row);
     vec3 position = second ? position_b : position_a;
     vec3 normal = second ? normal_b : normal_a;
-#elif FIN
-    float outer = float(gl_VertexID >> 1);
-    int vertex = (gl_VertexID & 1) == 1 ? corners.y : corners.x;
-    vec3 position = read_three(moving, vertex, 0);
-    vec3 normal = read_three(moving, vertex, 3);
-    vec3 shade = read_three(moving, vertex, 6);
-    vec3 canonical = read_three(resting, vertex, 0);
-    vec2 uv = vec2(read(resting, vertex, 3), read(resting, vertex, 4));
-    float field_weight = read(resting, vertex, 6);
 #else
     int vertex = gl_VertexID;
 #endif
@@ -117,16 +105,10 @@ void main() {
 #else
     vec4 clip = view_projection[EYE] * vec4(position, 1.0);
 #endif
-#if EDGES
+#if FIN
     vec4 a = drawn_in(position_a, normal_a);
     vec4 b = drawn_in(position_b, normal_b);
     vec4 c = view_projection[EYE] * vec4(opposite, 1.0);
-#elif FIN
-    vec4 a = drawn_in(read_three(moving, corners.x, 0), read_three(moving, corners.x, 3));
-    vec4 b = drawn_in(read_three(moving, corners.y, 0), read_three(moving, corners.y, 3));
-    vec4 c = view_projection[EYE] * vec4(read_three(moving, corners.z, 0), 1.0);
-#endif
-#if FIN
     vec2 along = (b.xy / b.w - a.xy / a.w) * viewport;
     vec2 away = normalize(vec2(along.y, -along.x) + vec2(1e-6, 0.0));
     away *= dot(away, (c.xy / c.w - a.xy / a.w) * viewport) > 0.0 ? -1.0 : 1.0;

@@ -10,6 +10,7 @@ import numpy as np
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.render.gpu_avatar import matrix_bytes
+from avatar3d.render.realtime import fill
 from avatar3d.render.scene import Scene
 
 GL_SRGB8_ALPHA8 = 0x8C43
@@ -67,9 +68,13 @@ class PlainMesh:
         context.cull_face, context.depth_func = "back", "<"
         framebuffer.use()
         framebuffer.depth_mask = True
+        at_once = fill([framebuffer], viewports)
+        if at_once:
+            framebuffer.clear(depth=1.0)
         for camera, viewport in zip(cameras, viewports, strict=True):
             framebuffer.viewport = viewport
-            framebuffer.clear(depth=1.0, viewport=viewport)
+            if not at_once:
+                framebuffer.clear(depth=1.0, viewport=viewport)
             self.program["view_projection"].write(matrix_bytes(camera.projection_matrix() @ camera.view_matrix()))
             for _, vertex_array, texture in self.parts:
                 texture.use(0)

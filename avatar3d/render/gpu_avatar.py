@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from avatar3d.avatar import Avatar, HairShells
+from avatar3d.camera import Camera
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.errors import InputError
 from avatar3d.field.rebake import Moving, Rebaker, RowBlock
@@ -26,9 +27,17 @@ from avatar3d.render.fold import VertexField, available_form, folded_hair, hair_
 from avatar3d.render.frame import Form, Precision, RenderOptions
 from avatar3d.render.gpu_morph import GpuMorph
 from avatar3d.render.hair_levels import LevelFaces, merge_levels, visible_faces
-from avatar3d.render.outline import MAX_FINS, Outline
+from avatar3d.render.outline import (
+    MAX_FINS,
+    STRIP_FLOATS,
+    STRIP_LAYOUT,
+    STRIP_NAMES,
+    STRIP_TRIANGLES,
+    STRIP_VERTICES,
+    Outline,
+)  # fmt: skip
 from avatar3d.render.part import may_show
-from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, layout_of
+from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, Scene, layout_of
 from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, hidden_texels, vertex_network
 from avatar3d.render.stereo import EYES, Stereo
 
@@ -43,10 +52,10 @@ UNITS = {
 # Of avatar3d.render.arrays, which set programs up themselves.
 ARRAYS = {"field_table", "FieldNetwork", "field_hidden", "moving", "resting", "edges"}
 DELTA_UNITS = tuple(UNITS[f"delta_{slot}"] for slot in range(MAX_DELTAS))
-VERTEX_FLOATS = 9  # of what moves, and of what rests, at each vertex of the head
-FIN_BYTES = 3 * 4  # a fin's three vertices
 # Head faces in drawing order; "reached" are those on which a texture delta shows.
 GROUPS = ("skin", "skin reached", "parts", "parts reached", "lashes", "faded", "faded skin")
+FADED = ("faded", "faded skin")
+CURVE_CELLS = 1024  # along an axis of the head
 MIN_LOG_RATIO = 1e-3  # a texture delta that stays under a tenth of a percent over a face is not sampled there
 # Colours are decoded ahead: a software driver decodes sRGB for each of the four texels of a sample. Eight bits hold the square
 # root, which a shader undoes with one multiplication.
@@ -231,13 +240,17 @@ class GpuAvatar:
         self._order, self._ends = self._drawing_order()
         self._faces = np.ascontiguousarray(avatar.faces[self._order], np.int32)
         self._corners = np.ascontiguousarray(self._faces.T)
-        self._skin_faces = layout.order[: layout.skin_count]
-        self.dynamic = np.zeros((count, VERTEX_FLOATS), np.float32)  # position, normal, shade
+        self.skin_faces = layout.order[: layout.skin_count]
+        self.dynamic = np.zeros((count, 9), np.float32)  # position, normal, shade
         self.dynamic_buffer = self._kept(self.context.buffer(reserve=self.dynamic.nbytes, dynamic=True))
         self.static_buffer = self._kept(self.context.buffer(static.tobytes()))
         self.index_buffer = self._kept(self.context.buffer(self._faces.tobytes(), dynamic=True))
+        self.static = static
         self.outline = Outline.of(layout.faces[: layout.skin_count], avatar.weld)
-        self.fin_buffer = self._kept(self.context.buffer(reserve=EYES * MAX_FINS * FIN_BYTES, dynamic=True))
+        most_fins = EYES * MAX_FINS
+        self.fin_buffer = self._kept(self.context.buffer(reserve=most_fins * STRIP_VERTICES * STRIP_FLOATS * 4, dynamic=True))
+        fin_indices = np.arange(most_fins, dtype=np.int32)[:, None] * STRIP_VERTICES + np.array(STRIP_TRIANGLES, np.int32)
+        self.fin_indices = self._kept(self.context.buffer(fin_indices.tobytes()))
         self.deltas = [self._texture(_four(delta.log_ratio), "f2") for delta in avatar.texture_deltas]
         hair = avatar.hair
         if hair is not None:
@@ -287,14 +300,14 @@ class GpuAvatar:
         self.scope.clear()
 
     def send_faces(
-        self, planes: np.ndarray, eyes: Sequence[np.ndarray], edge_on: Sequence[float], codes: np.ndarray | None = None
+        self, scene: Scene, cameras: Sequence[Camera], edge_on: Sequence[float], codes: np.ndarray | None = None
     ) -> list[np.ndarray]:
-        """Send the head's faces that any of the eyes (3,) may see from the front, and note their groups.
+        """Send the head's faces that any of the cameras may see from the front, and note their groups.
 
-        planes: (4, F) of avatar.faces. edge_on: see HairPasses.send. codes: place_codes of the vertices, to leave out what shows
-        nowhere. Returns which faces of the skin each eye does see from the front, for its outline.
+        edge_on: see HairPasses.send. codes: place_codes of the vertices, to leave out what shows nowhere. Returns which faces of
+        the skin each eye does see from the front, for its outline.
         """
-        above = [heights(planes, eye) for eye in eyes]
+        above = [heights(scene.planes, camera.center) for camera in cameras]
         seen = np.logical_or.reduce([each > -margin for each, margin in zip(above, edge_on, strict=True)])
         kept = seen.take(self._order)
         kept[self._ends[3] : self._ends[4]] = True  # lashes are seen from both sides
@@ -302,9 +315,14 @@ class GpuAvatar:
             kept &= may_show(codes, self._corners)
         drawn = np.flatnonzero(kept)
         self.groups = dict(zip(GROUPS, _ranges(drawn, self._ends), strict=True))
+        faces = self._faces.take(drawn, axis=0)
+        for group in FADED:
+            first, count = (number // 3 for number in self.groups[group])
+            fading = faces[first : first + count]
+            faces[first : first + count] = fading[_nearest_first(scene.vertices, fading, [camera.center for camera in cameras])]
         self.index_buffer.orphan()
-        self.index_buffer.write(self._faces.take(drawn, axis=0))
-        return [each.take(self._skin_faces) > 0 for each in above]
+        self.index_buffer.write(faces)
+        return [each.take(self.skin_faces) > 0 for each in above]
 
     def _drawing_order(self) -> tuple[np.ndarray, np.ndarray]:
         """(avatar.faces in drawing order, those that no texture delta reaches apart; where each of GROUPS ends among them)."""
@@ -319,7 +337,8 @@ class GpuAvatar:
         self._faded_has_gloss = bool(layout.gloss[layout.faces[kind == 5], 0].any())
         self._parts_have_field = bool((fields & (kind > 0) & (kind < 5)).any())
         group = kind + np.where(kind < 4, reached, (kind == 5) & (fields | reached))
-        order = layout.order[np.argsort(group, kind="stable")]
+        nearby = _along_curve(avatar.vertices[layout.faces].mean(1))
+        order = layout.order[np.lexsort((nearby, group))]
         return order, np.cumsum(np.bincount(group, minlength=len(GROUPS)))
 
     # --- textures
@@ -403,11 +422,10 @@ class GpuAvatar:
         textures = {"base_color": self._once("base_color", baked, colors, lambda: self._skin_color(colors, baked))}
         if baked:
             textures["field_hidden"] = self._once("field_hidden", None, None, lambda: self._hidden([skin_field(avatar)]))
-        if variant.antialias:
+        if variant.antialias and build.morph == "gpu":
             for name, buffer in (("moving", self.dynamic_buffer), ("resting", self.static_buffer)):
                 textures[name] = self._once(name, None, None, lambda: self._kept(BufferTexture(self.context, buffer, 1)))  # noqa: B023
-            if build.morph == "gpu":
-                textures["edges"] = self._once("edges", None, None, self._edges)
+            textures["edges"] = self._once("edges", None, None, self._edges)
         if form == "live" and avatar.neural_field is not None:
             params, table, numbers = avatar.neural_field, build.table, build.numbers
             textures["field_table"] = self._once(
@@ -503,7 +521,7 @@ class GpuAvatar:
             if fin and build.morph == "gpu":
                 return self._pass(program, [], self._once("edge indices", None, None, self._edge_indices), 1)
             if fin:
-                return self._pass(program, [(self.fin_buffer, "3i/i", ("corners",))], None, 1)
+                return self._pass(program, [(self.fin_buffer, STRIP_LAYOUT, STRIP_NAMES)], self.fin_indices, 1)
             return self._pass(
                 program,
                 [
@@ -640,6 +658,21 @@ def _ranges(chosen: np.ndarray, ends: np.ndarray, skipped: int = 0) -> list[tupl
     """(first, count) of indices of each part in a buffer of the `chosen` faces, ascending, behind as many `skipped` ones."""
     bounds = 3 * (skipped + np.concatenate([[0], np.searchsorted(chosen, ends)]))
     return [(int(first), int(last - first)) for first, last in pairwise(bounds)]
+
+
+def _nearest_first(vertices: np.ndarray, faces: np.ndarray, eyes: Sequence[np.ndarray]) -> np.ndarray:
+    """(F,) order of faces (F, 3) by their distance from the middle of the eyes."""
+    eye = np.mean(eyes, axis=0).astype(np.float32)
+    away = vertices.take(faces, axis=0).sum(1) - 3 * eye
+    return np.argsort(np.einsum("fa,fa->f", away, away), kind="stable")
+
+
+def _along_curve(points: np.ndarray) -> np.ndarray:
+    """(N,) i64 places of points (N, 3) along a Morton curve: neighbours share vertices, which a driver then places fewer times."""
+    low = points.min(0)
+    cells = ((points - low) / max(float(np.ptp(points, axis=0).max()), 1e-9) * (CURVE_CELLS - 1)).astype(np.int64)
+    bits = np.arange(CURVE_CELLS.bit_length() - 1)
+    return ((cells[..., None] >> bits & 1) << (3 * bits + np.arange(3)[:, None])).sum((1, 2))
 
 
 def _live_faces(avatar: Avatar) -> LevelFaces:

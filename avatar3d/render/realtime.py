@@ -26,6 +26,7 @@ from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form
 from avatar3d.render.gathering import Gathering
 from avatar3d.render.gpu_avatar import (
     DELTA_UNITS,
+    FADED,
     UNITS,
     Deferred,
     GpuAvatar,
@@ -37,6 +38,7 @@ from avatar3d.render.gpu_avatar import (
     vector_bytes,
 )
 from avatar3d.render.hidden_area import HiddenArea
+from avatar3d.render.outline import STRIP_TRIANGLES, strips
 from avatar3d.render.part import Box, Part, place_codes
 from avatar3d.render.scene import MAX_DELTAS, PosedHair, Scene, build_scene
 from avatar3d.render.shaders import first_bias
@@ -306,13 +308,16 @@ class RealtimeRenderer:
             self.context.enable_direct(GL_FRAMEBUFFER_SRGB)
             if stereo == "sides":
                 self.context.enable_direct(CLIP_DISTANCE)
+            at_once = background is not None and parts is None and fill(framebuffers, areas)
+            if background is not None and at_once:
+                framebuffers[0].clear(*background, depth=1.0)
             for index, (together, framebuffer, area) in enumerate(zip(groups, framebuffers, areas, strict=True)):
                 part = wanted[index]
                 framebuffer.use()
                 framebuffer.viewport = area
                 framebuffer.depth_mask = True
                 cut = area if part is None or part.inside is None else _cut(area, part.inside)
-                if background is not None:
+                if background is not None and not at_once:
                     framebuffer.clear(*background, depth=1.0, viewport=cut)
                 framebuffer.scissor = None if cut is area else cut
                 if any(each is not None for each in unseen):
@@ -392,7 +397,7 @@ class RealtimeRenderer:
             facing = []
         else:
             codes = None if part is None else place_codes(scene.vertices, cameras[0], part)
-            facing = loaded.send_faces(scene.planes, [camera.center for camera in cameras], edge_on, codes)
+            facing = loaded.send_faces(scene, cameras, edge_on, codes)
         hair = passes.hair if options.hair else None
         if hair is not None and scene.hair is not None:
             eyes = [(camera.center - scene.hair.translation) @ scene.hair.rotation for camera in cameras]
@@ -443,12 +448,14 @@ class RealtimeRenderer:
         draw("parts reached", passes.detail[active])
         context.disable(context.CULL_FACE)
         draw("lashes", passes.detail[active])
-        # Depth first, then colour where depth is equal: only the front-most faded fragment is blended.
+        # Only the front-most faded fragment is blended, its depth keeps out the others: from the nearest face to the farthest, or
+        # where their order is not known here, depth first, then colour where depth is equal.
         context.enable(context.CULL_FACE | context.BLEND)
-        context.blend_func = context.ZERO, context.ONE
-        for group in ("faded", "faded skin"):
-            draw(group, passes.faded_depth)
-        context.depth_func = "=="
+        if passes.posed_there:
+            context.blend_func = context.ZERO, context.ONE
+            for group in FADED:
+                draw(group, passes.faded_depth)
+            context.depth_func = "=="
         context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
         draw("faded", passes.faded_plain)
         draw("faded skin", passes.faded[active])
@@ -480,25 +487,23 @@ class RealtimeRenderer:
         context = self.context
         if passes.posed_there:
             of_first = len(loaded.outline.sides)
+            count = of_first * (1 if passes.stereo == "passes" else EYES)
         else:
-            outlines = [loaded.outline.fins(seen) for seen in facing]
+            planes = scene.planes.take(loaded.skin_faces, axis=1)
+            outlines = [loaded.outline.fins(seen, planes, scene.vertices) for seen in facing]
             fins = np.concatenate(outlines) if len(outlines) > 1 else outlines[0]
-            of_first = len(outlines[0])
+            of_first, count = len(outlines[0]), len(fins)
             if not len(fins):
                 return
             loaded.fin_buffer.orphan()
-            loaded.fin_buffer.write(fins)
+            loaded.fin_buffer.write(strips(fins, loaded.dynamic, loaded.static))
         context.enable_only(context.DEPTH_TEST | context.BLEND)
         context.depth_func = "<="
         context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
         framebuffer.depth_mask = False
         entry = passes.fins[len(scene.deltas)]
         entry.set({"fins_of_first": np.int32(of_first).tobytes()})
-        if passes.posed_there:
-            eyes = 1 if passes.stereo == "passes" else EYES
-            entry.vertex_array.render(vertices=6 * eyes * of_first)
-        else:
-            entry.vertex_array.render(context.TRIANGLE_STRIP, vertices=4, instances=len(fins))
+        entry.vertex_array.render(vertices=len(STRIP_TRIANGLES) * count)
         framebuffer.depth_mask = True
 
     def _draw_hair_base(self, framebuffer: Any, hair: HairPasses, culled: str) -> None:
@@ -611,6 +616,17 @@ def _farthest_m(scene: Scene, camera: Camera, hair_only: bool) -> float:
         return 0.0
     offset = points - camera.center.astype(np.float32)
     return float(np.sqrt(np.einsum("va,va->v", offset, offset).max())) + HAIR_M
+
+
+def fill(framebuffers: Sequence[Any], areas: Sequence[tuple[int, int, int, int]]) -> bool:
+    """Whether areas (x, y, width, height) lie side by side in one framebuffer and fill it: a software driver clears it whole in
+    no time, and each area by drawing a rectangle."""
+    if any(framebuffer is not framebuffers[0] for framebuffer in framebuffers):
+        return False
+    width, height = framebuffers[0].size
+    columns = sorted((x, x + across) for x, y, across, down in areas if y == 0 and down == height)
+    ends = [0, *(end for _, end in columns)]
+    return len(columns) == len(areas) and ends[-1] == width and all(x == end for (x, _), end in zip(columns, ends[:-1], strict=True))
 
 
 def _cut(viewport: tuple[int, int, int, int], box: Box) -> tuple[int, int, int, int]:

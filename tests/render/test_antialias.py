@@ -71,13 +71,23 @@ def test_the_outline_of_a_box_is_its_silhouette() -> None:
     outline = Outline.of(faces, np.arange(8))
     assert len(outline.sides) == 18
     planes = face_planes(corners, faces)
-    fins = outline.fins(heights(planes, np.array([0.5, 0.5, 9.0])) > 0)
+    fins = outline.fins(heights(planes, np.array([0.5, 0.5, 9.0])) > 0, planes, corners)
     assert fins.shape == (4, 3)
     assert (corners[fins, 2] == 1).all()  # the seen face is the one at z = 1
-    assert len(outline.fins(heights(planes, np.array([9.0, 9.0, 9.0])) > 0)) == 6
+    assert len(outline.fins(heights(planes, np.array([9.0, 9.0, 9.0])) > 0, planes, corners)) == 6
+
+
+@pytest.mark.parametrize(("lift", "edges"), [(-1.0, 3), (1.0, 2)])
+def test_an_edge_in_a_hollow_is_no_outline(lift: float, edges: int) -> None:
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0.3, 0.4, lift]], np.float32)
+    faces = np.array([[0, 1, 2], [2, 1, 3]])  # the second falls away behind an edge of the first, or rises before it
+    fins = Outline.of(faces, np.arange(4)).fins(np.array([True, False]), face_planes(corners, faces), corners)
+    assert len(fins) == edges  # the first face's open edges always count
 
 
 def test_an_open_border_is_outline_too() -> None:
     outline = Outline.of(np.array([[0, 1, 2]]), np.arange(3))
-    assert len(outline.fins(np.array([True]))) == 3
-    assert len(outline.fins(np.array([False]))) == 0
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], np.float32)
+    planes = face_planes(corners, np.array([[0, 1, 2]]))
+    assert len(outline.fins(np.array([True]), planes, corners)) == 3
+    assert len(outline.fins(np.array([False]), planes, corners)) == 0
