@@ -53,7 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--space-warp", action="store_true", help="let the headset make every other frame from our motion, where it can"
     )
     parser.add_argument(
-        "--stereo", choices=STEREO_CHOICES, default="auto", help="both eyes in two passes or in the layers of one (default: the faster)"
+        "--stereo",
+        choices=STEREO_CHOICES,
+        default="auto",
+        help="both eyes in two passes or in the layers of one (default: the faster)",
     )
     parser.add_argument("--governor", type=Path, metavar="YAML", help="settings instead of configs/governor.yaml")
     parser.add_argument("--rest", action="store_true", help="rest at the lowest quality for some seconds in every minute")

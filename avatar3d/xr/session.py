@@ -66,14 +66,13 @@ class FrameTiming:
     """One frame as the runtime foretells it.
 
     runtime_time: XrTime of its display. display_ns: the same on our monotonic clock. period_ns: between frames.
-    should_render: False while nobody would see it. begin_ns: when the runtime wanted it begun, on our clock.
+    should_render: False while nobody would see it.
     """
 
     runtime_time: int
     display_ns: int
     period_ns: int
     should_render: bool
-    begin_ns: int
 
 
 class HeadsetSession:
@@ -327,10 +326,9 @@ class HeadsetSession:
         xr = self._xr
         with openxr.failures_as_sentences("waiting for a frame"):
             state = xr.wait_frame(self._session, xr.FrameWaitInfo())
-            begin_ns = time.monotonic_ns()
             shown = int(state.predicted_display_time)
             period = int(state.predicted_display_period)
-            return FrameTiming(shown, self._monotonic_ns(shown, period), period, bool(state.should_render), begin_ns)
+            return FrameTiming(shown, self._monotonic_ns(shown, period), period, bool(state.should_render))
 
     def _monotonic_ns(self, runtime_time: int, period_ns: int) -> int:
         """An XrTime on the clock of time.monotonic_ns."""

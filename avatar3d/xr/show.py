@@ -36,9 +36,9 @@ from avatar3d.xr.wearer import Wearer
 
 IDLE_S = 0.01  # between two looks at the runtime's events while it shows nothing
 RECONNECT_EVERY_S = 0.5
-# A frame that is begun this much after the runtime wanted it, or handed over this shortly before its display, will hardly be
-# shown in time: compositors keep a margin of about two milliseconds.
-LATE_BEGIN_NS = LATE_END_NS = 2_000_000
+LATE_END_NS = (
+    2_000_000  # a frame that is handed over this shortly before its display will not be shown then: compositors draw, too
+)
 AHEAD = (0.0, 0.0, 0.0, 1.0)  # gaze of eyes that look where the head does
 NOT_READY_S = 30.0  # with a number of frames asked for, a headset that lies on the table ends in an error, not in a long wait
 
@@ -208,7 +208,6 @@ class Show:
                     if self._wearer is not None:
                         self._wearer.recenter()
                 timing = session.wait_frame()
-                behind_ns = time.monotonic_ns() - timing.begin_ns
                 if not session.hz and last is not None:  # no rate was told: the shortest period is the display's
                     self._period_ns = min(self._period_ns or timing.period_ns, timing.period_ns)
                 rendered, draw_ms = self._frame(session, timing)
@@ -217,7 +216,7 @@ class Show:
                 if rendered:
                     # A runtime may slow its pace down to ours: a frame is late too when the display had time for two.
                     late = last is not None and timing.display_ns - last.display_ns > 1.5 * self._period_ns
-                    late |= behind_ns > LATE_BEGIN_NS or timing.display_ns - ended_ns < LATE_END_NS
+                    late |= timing.display_ns - ended_ns < LATE_END_NS
                     self._observe(session, timing, draw_ms, late, now_s)
                     began_s = now_s if began_s is None else began_s
                     last = timing

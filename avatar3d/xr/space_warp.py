@@ -34,7 +34,9 @@ class SpaceWarp:
         self._continues = False  # the frame before had its picture too
 
     @classmethod
-    def open(cls, graphics: Graphics, instance: Any, system: Any, session: Any, formats: list[int], eyes: int) -> SpaceWarp | None:
+    def open(
+        cls, graphics: Graphics, instance: Any, system: Any, session: Any, formats: list[int], eyes: int
+    ) -> SpaceWarp | None:
         """For a session whose instance has EXTENSION enabled; None where the system or its image formats do not take it."""
         xr = openxr.load()
         wanted = xr.SystemSpaceWarpPropertiesFB()

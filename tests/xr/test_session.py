@@ -46,7 +46,7 @@ FACES = sorted(FACE_FUNCTIONS)
 VOCABULARY = {"XR_FB_face_tracking2": "fb2", "XR_HTC_facial_tracking": "htc", "XR_ANDROID_face_tracking": "android"}
 JAW = {"XR_FB_face_tracking2": "JAW_DROP", "XR_HTC_facial_tracking": "LIP_JAW_OPEN", "XR_ANDROID_face_tracking": "JAW_DROP"}
 UNSUPPORTED = xr.Result.ERROR_FEATURE_UNSUPPORTED.value
-NOW = FrameTiming(5, 5, 1, True, 5)
+NOW = FrameTiming(5, 5, 1, True)
 
 
 def _turn(axis: tuple[float, float, float], angle: float) -> list[float]:
