@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import signal
@@ -207,6 +208,9 @@ def main(argv: list[str] | None = None) -> int:
     # Products of small matrices lose more to waiting threads than they gain (twice the time of an enrolment on two cores), and
     # round as the core count has it. Read when numpy is first imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    for stream in (sys.stdout, sys.stderr):  # a sign that the terminal's encoding lacks must not end a command
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         arguments = build_parser().parse_args(argv)
         _COMMANDS[arguments.command](arguments)

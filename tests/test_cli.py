@@ -1,6 +1,7 @@
 """The command line as a user meets it: light help, wrong input as one sentence and exit code 2, JSON as one object."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -41,6 +42,13 @@ def test_help_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
     assert "enroll" in done.stdout and "evaluate" in done.stdout
+
+
+def test_a_terminal_without_all_signs_gets_the_text(tmp_path):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "avatar3d.cli", "bench", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert "12 views ? 6 expressions" in done.stdout
 
 
 def test_a_viewer_needs_no_torch(avatar_file, tmp_path):
