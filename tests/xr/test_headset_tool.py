@@ -98,3 +98,37 @@ def test_folders_of_killed_runs_are_swept_and_those_of_running_ones_kept(tool, t
         names = {entry.name for entry in tmp_path.iterdir()}
         assert names == {folder.name, f"{tool.RUN_PREFIX}{os.getppid()}-y"}
     assert not folder.exists()
+
+
+def _message(kind, **fields):
+    """A record of Monado's account: numbered fields as varints, `name` as text, which is left out on reading."""
+
+    def varint(value):
+        out = b""
+        while value > 127:
+            out, value = out + bytes([value & 127 | 128]), value >> 7
+        return out + bytes([value])
+
+    body = b"".join(varint(int(key[1:]) << 3) + varint(value) for key, value in fields.items())
+    body += varint(9 << 3 | 2) + varint(3) + b"abc"
+    inside = varint(kind << 3 | 2) + varint(len(body)) + body
+    return varint(len(inside)) + inside
+
+
+def test_what_the_display_showed_is_told_from_its_account(tool, tmp_path):
+    second = 1_000_000_000
+    account = b"".join(
+        [
+            *(_message(2, f2=frame, f6=frame * second, f7=second) for frame in (1, 2, 3, 4)),
+            *(_message(4, f1=10 + refresh, f2=refresh * second) for refresh in (1, 2, 3, 4, 5)),
+            # The first in time and then again, the second late, the third never, the last in time.
+            *(_message(3, f2=frame, f3=10 + refresh) for frame, refresh in ((1, 1), (1, 2), (2, 3), (4, 4), (4, 5))),
+        ]
+    )
+    path = tmp_path / "metrics"
+    path.write_bytes(account)
+    told = "the display showed 3 of 4 frames in 5 refreshes, 2 of them in time"
+    assert tool.shown(path) == told
+    path.write_bytes(account + account[:3])  # the last record was cut off by the end of the service
+    assert tool.shown(path) == told
+    assert tool.shown(tmp_path / "none").startswith("the display showed 0 of 0 frames")
