@@ -3,7 +3,8 @@
 Core glTF holds the mesh by parts, the 52 ARKit morph targets (sparse), a skin that bends the neck, eye and jaw nodes, the
 base colour and a few hair layers. The extension, an object at the document's root, adds the rest and names the core's
 buffer views where the data is there already. Its version 2, with A = {bufferView, type: u8 u16 u32 f16 f32, shape} and
-P = {bufferView, mimeType, width, height}; a P with a step per channel holds values (byte - 128) * step; T = {step, levels [P]}:
+P = {bufferView, mimeType, width, height}; a P with a step for each channel, or an A of u8 with one for each first index, holds
+values (byte - 128) * step; T = {step, levels [P]}:
 
     version, light [9][3], shadingPower, validYawDeg [2], provenance {}, photoCamera {}, photoMotion {}
     mesh     vertices uv weld headWeight vertexAlpha fieldWeight landmarkTriangles landmarkBarycentric: A
@@ -16,9 +17,9 @@ P = {bufferView, mimeType, width, height}; a P with a step per channel holds val
              motion [{row: A, limits [2], skin hair: T, where it changes them}]
 
 Version 1, which is read as well, has a view term in textures of its own, skinQ1 hairQ1: T, and no motion.
-Losses of one write and read: field tables to 16-bit floats; texture deltas, baked textures and how they move to 8 bits of
-each channel (off by its largest magnitude / 253 at most); with `jpeg=True` the base colour to JPEG of quality 95. The
-rest is exact. Nothing in the file is executable.
+Losses of one write and read: field tables to 16-bit floats, or with `byte_field=True` tables and weights to 8 bits; texture
+deltas, baked textures and how they move to 8 bits of each channel (off by its largest magnitude / 253 at most, or how a texture
+moves by MOTION_STEP); with `jpeg=True` the base colour to JPEG of quality 95. The rest is exact. Nothing in the file is executable.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.files import write_bytes
 from avatar3d.geometry import smooth_normals
 from avatar3d.gltf import ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER, GltfReader, GltfWriter, Json, plain
+from avatar3d.int8 import Bytes
 from avatar3d.motion.code import ARKIT_NAMES, MotionCode
 
 EXTENSION = "AVATAR3D_neural"
@@ -65,6 +67,7 @@ MAX_DELTAS = 64
 MAX_FIELD_LEVELS = 32
 MAX_MLP_LAYERS = 8
 MAX_MOTION = 16  # directions of a bake
+MAX_BYTE_STEP = 1e6  # of a field in 8 bits; a trained one's are under 1
 MOTION_STEP = 2.5e-4  # linear residual: a tenth of an 8-bit step of sRGB on dark hair
 # Perceptual roughness and sidedness of each part for plain viewers.
 _MATERIALS = {
@@ -81,10 +84,11 @@ _LINEAR, _LINEAR_MIPMAP_LINEAR, _CLAMP = 9729, 9987, 33071
 _IDENTITY = np.eye(4, dtype=np.float32)
 
 
-def write_glb(avatar: Avatar, path: str | Path, jpeg: bool = False) -> None:
+def write_glb(avatar: Avatar, path: str | Path, jpeg: bool = False, byte_field: bool = False) -> None:
     """Write the avatar; the same avatar gives the same bytes.
 
-    jpeg: store the base colour as JPEG, a quarter of the size of the exact PNG. Raises InputError when `path` cannot be
+    jpeg: store the base colour as JPEG, a quarter of the size of the exact PNG. byte_field: store the field's tables and weights in
+    8 bits (avatar3d.int8), a quarter of a megabyte less. Raises InputError when `path` cannot be
     written, WorkError when the avatar holds numbers that the file cannot (not finite, or tables over 65504).
     """
     _require_finite(avatar, "avatar")
@@ -92,7 +96,7 @@ def write_glb(avatar: Avatar, path: str | Path, jpeg: bool = False) -> None:
     core = _Core(writer, avatar, jpeg)
     core.write()
     writer.document["extensionsUsed"] = [EXTENSION]
-    writer.document["extensions"] = {EXTENSION: _extension(writer, avatar, core)}
+    writer.document["extensions"] = {EXTENSION: _extension(writer, avatar, core, byte_field)}
     write_bytes(path, writer.to_bytes())
 
 
@@ -454,7 +458,7 @@ def _stepped(writer: GltfWriter, values: np.ndarray, step: np.ndarray) -> Json:
     return writer.picture(np.clip(bytes_, 1, 255).astype(np.uint8))
 
 
-def _extension(writer: GltfWriter, avatar: Avatar, core: _Core) -> Json:
+def _extension(writer: GltfWriter, avatar: Avatar, core: _Core, byte_field: bool) -> Json:
     content: Json = {
         "version": EXTENSION_VERSION,
         "mesh": {
@@ -483,7 +487,7 @@ def _extension(writer: GltfWriter, avatar: Avatar, core: _Core) -> Json:
     if avatar.hair is not None:
         content["hair"] = _hair_json(writer, avatar.hair, core)
     if avatar.neural_field is not None:
-        content["field"] = _field_json(writer, avatar.neural_field)
+        content["field"] = _field_json(writer, avatar.neural_field, byte_field)
     if avatar.baked is not None:
         content["baked"] = _baked_json(writer, avatar.baked)
     if avatar.photo_camera is not None:
@@ -529,17 +533,26 @@ def _hair_json(writer: GltfWriter, hair: HairShells, core: _Core) -> Json:
     }
 
 
-def _field_json(writer: GltfWriter, field: FieldParams) -> Json:
-    if not np.abs(field.tables).max() <= np.finfo(np.float16).max:
+def _byte_array(writer: GltfWriter, values: np.ndarray) -> Json:
+    """(N, ...) f32 as bytes with a step for each first index."""
+    held = Bytes.of(values)
+    return {**writer.array((held.codes + np.int16(128)).astype(np.uint8), "u8"), "step": held.step.tolist()}
+
+
+def _field_json(writer: GltfWriter, field: FieldParams, in_bytes: bool) -> Json:
+    if not in_bytes and not np.abs(field.tables).max() <= np.finfo(np.float16).max:
         raise WorkError("the field's tables hold numbers that 16-bit floats cannot; train the field again")
     return {
         "boxMin": writer.array(field.box_min, "f32"),
         "boxMax": writer.array(field.box_max, "f32"),
         "resolutions": [int(value) for value in field.resolutions],
-        "tables": writer.array(field.tables, "f16"),
+        "tables": _byte_array(writer, field.tables) if in_bytes else writer.array(field.tables, "f16"),
         "motionProjection": writer.array(field.motion_projection, "f32"),
         "layers": [
-            {"weight": writer.array(weight, "f32"), "bias": writer.array(bias, "f32")}
+            {
+                "weight": _byte_array(writer, weight) if in_bytes else writer.array(weight, "f32"),
+                "bias": writer.array(bias, "f32"),
+            }
             for weight, bias in zip(field.weights, field.biases, strict=True)
         ],
         "colorBound": float(field.color_bound),
@@ -734,6 +747,19 @@ def _read_hair(reader: GltfReader, content: Json) -> HairShells:
     )
 
 
+def _read_floats_or_bytes(
+    reader: GltfReader, parent: Json, key: str, kind: str, shape: tuple[int | None, ...]
+) -> np.ndarray:
+    """f32 of an array of floats, or of what `_byte_array` made."""
+    values = reader.array(parent, key, (kind, "u8"), shape)
+    if values.dtype != np.uint8:
+        return values
+    step = reader.numbers(reader.member(parent, key), "step", (len(values),))
+    if np.abs(step).max(initial=0) > MAX_BYTE_STEP:
+        raise reader.damaged(f"{key} has a step over {MAX_BYTE_STEP:g}")
+    return Bytes((values.astype(np.int16) - 128).astype(np.int8), step.astype(np.float32)).values()
+
+
 def _read_field(reader: GltfReader, content: Json) -> FieldParams:
     resolutions = reader.entries(content, "resolutions", MAX_FIELD_LEVELS)
     if not resolutions or not all(type(value) is int and 1 <= value <= 2**16 for value in resolutions):
@@ -748,9 +774,9 @@ def _read_field(reader: GltfReader, content: Json) -> FieldParams:
         box_min=box_min,
         box_max=box_max,
         resolutions=np.array(resolutions, np.int32),
-        tables=reader.array(content, "tables", "f16", (len(resolutions), None, None)),
+        tables=_read_floats_or_bytes(reader, content, "tables", "f16", (len(resolutions), None, None)),
         motion_projection=reader.array(content, "motionProjection", "f32", (52, None)),
-        weights=[reader.array(layer, "weight", "f32", (None, None)) for layer in layers],
+        weights=[_read_floats_or_bytes(reader, layer, "weight", "f32", (None, None)) for layer in layers],
         biases=[reader.array(layer, "bias", "f32", (None,)) for layer in layers],
         color_bound=reader.number(content, "colorBound"),
         alpha_bound=reader.number(content, "alphaBound"),

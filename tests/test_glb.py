@@ -25,6 +25,7 @@ from PIL import Image
 from avatar3d.avatar import PART_EYE, PART_SKIN, Avatar
 from avatar3d.errors import InputError, WorkError
 from avatar3d.glb import EXTENSION, read_glb, write_glb
+from avatar3d.int8 import in_bytes
 from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES
 from tests.make_avatar import synthetic_avatar
 
@@ -144,6 +145,21 @@ def test_a_bake_of_version_1_is_read(glb: bytes, tmp_path: Path) -> None:
     np.testing.assert_array_equal(old.hair_q0[..., 3], new.hair_q0[..., 3])
     baked["skinQ1"] = motion["hair"] | {"levels": motion["hair"]["levels"][:1]}
     with pytest.raises(InputError, match="skinQ1 differ in size"):
+        _read(_pack(document, body), tmp_path)
+
+
+def test_a_field_in_bytes_is_read_as_what_they_stand_for(avatar: Avatar, tmp_path: Path) -> None:
+    assert avatar.neural_field is not None
+    write_glb(avatar, tmp_path / "a.glb")
+    write_glb(avatar, tmp_path / "small.glb", byte_field=True)
+    assert (tmp_path / "small.glb").stat().st_size < (tmp_path / "a.glb").stat().st_size
+    read = read_glb(tmp_path / "small.glb")
+    _assert_same(read, replace(avatar, neural_field=in_bytes(avatar.neural_field)), "avatar", EIGHT_BITS)
+    write_glb(read, tmp_path / "again.glb", byte_field=True)
+    assert (tmp_path / "again.glb").read_bytes() == (tmp_path / "small.glb").read_bytes()
+    document, body = _unpack((tmp_path / "small.glb").read_bytes())
+    _content(document)["field"]["tables"]["step"][0] = 1e7
+    with pytest.raises(InputError, match="tables has a step over"):
         _read(_pack(document, body), tmp_path)
 
 

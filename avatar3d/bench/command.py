@@ -123,6 +123,11 @@ def _measure(
     forward = backward = None
     if avatar.neural_field is not None and parity_reason is None:
         forward, backward = training_ms(avatar.neural_field)
+    in_bytes = None
+    if avatar.neural_field is not None:
+        from avatar3d.field.bake import losses_in_bytes
+
+        in_bytes = dict(zip(("skin", "hair"), (round(value, 2) for value in losses_in_bytes(avatar)), strict=True))
     theirs = peers.get("nerfstudio")
     speedup = None
     if shader and isinstance(theirs, dict) and theirs.get("forward_cpu_ms"):
@@ -142,6 +147,7 @@ def _measure(
         "parity_missing": parity_reason,
         "field": {
             "points": POINTS,
+            "in_bytes_psnr_db": in_bytes,
             "shader_cpu_ms": _rounded(shader),
             "kernels_forward_cpu_ms": _rounded(forward),
             "kernels_training_cpu_ms": _rounded(backward),
@@ -225,6 +231,9 @@ def _table(result: dict[str, object]) -> list[str]:
         )
     for size, choice in result["drawing"].items():  # type: ignore[attr-defined]
         lines.append(f"drawn at {size}, {choice['source']}: {', '.join(choice['build'].values())}")
+    held = result["field"]["in_bytes_psnr_db"]  # type: ignore[index]
+    if held is not None:
+        lines.append(f"field in 8 bits against itself: skin {held['skin']:.1f} dB, hair {held['hair']:.1f} dB")
     speedup = result["field_speedup_over_nerfstudio"]
     lines.append(f"field query ÷ nerfstudio: {'not measured' if speedup is None else f'{speedup:.1f} times faster'}")
     return lines

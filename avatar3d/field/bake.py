@@ -21,6 +21,7 @@ from avatar3d.field.definition import evaluate
 from avatar3d.field.projection import FieldAt, FieldBetween, cosine_directions
 from avatar3d.field.shells import UvRaster, sample_texture, uv_raster
 from avatar3d.geometry import random_points
+from avatar3d.int8 import in_bytes
 
 SKIN_SIZE = (384, 384)  # texels; the field's finest cell is 2.6 mm, a texel on the face about 1 mm
 HAIR_SIZE = (144, 256)  # a level's texture; quarter of the hair colour's resolution
@@ -157,6 +158,26 @@ def losses(
             for shell, chosen in kind
             if len(chosen)
         ]
+        results.append(psnr_db(float(np.square(np.concatenate(differences)).mean())) if differences else MAX_PSNR_DB)
+    return results[0], results[1]
+
+
+def losses_in_bytes(avatar: Avatar, seed: int = 0) -> tuple[float, float]:
+    """PSNR in dB of the avatar's field as 8 bits hold it against the field, live, on skin and on hair; as `losses` measures."""
+    params, rng = avatar.neural_field, np.random.default_rng(seed)
+    if params is None:
+        raise InputError("this avatar has no neural field to hold in 8 bits; enrol it with field training")
+    weights, held = np.zeros(52, np.float32), in_bytes(params)
+    skin, *hair = shells_of(avatar)
+    results = []
+    for kind in ([skin], hair):
+        differences = []
+        for shell in (shell for shell in kind if len(shell.faces)):
+            points = Points.of(shell, shell.faces, max(MEASURED_SAMPLES // len(kind), 1), rng)
+            positions, directions = points.mixed(shell.vertices), cosine_directions(len(points.corners))
+            albedo = points.albedo()
+            shown = [linear_to_srgb(albedo + evaluate(field, positions, directions, weights)[0]) for field in (params, held)]
+            differences.append((shown[0] - shown[1]) * points.opacity())
         results.append(psnr_db(float(np.square(np.concatenate(differences)).mean())) if differences else MAX_PSNR_DB)
     return results[0], results[1]
 

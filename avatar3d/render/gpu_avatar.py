@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from avatar3d.avatar import Avatar, HairShells
+from avatar3d.avatar import Avatar, FieldParams, HairShells
 from avatar3d.camera import Camera
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.errors import InputError
 from avatar3d.field.rebake import Moving, Rebaker, RowBlock
+from avatar3d.int8 import in_bytes
 from avatar3d.render.arrays import BufferTexture, UniformBlock, field_table
 from avatar3d.render.bounds import face_bounds
 from avatar3d.render.build import Build
@@ -184,6 +185,7 @@ class Passes:
     textures: dict[int, Any]
     stereo: Stereo
     posed_there: bool  # the GPU morphs: all faces are drawn, and the outline is found there
+    field: FieldParams | None
 
     def drawn_with(self, deltas: int) -> Iterator[Pass]:
         """Those that draw a frame with so many texture deltas."""
@@ -224,8 +226,8 @@ class GpuAvatar:
     deltas: list[Any] = field(default_factory=list)
     _textures: dict[tuple[str, object, str | None], Any] = field(default_factory=dict)
     _programs: dict[tuple[str, str], Any] = field(default_factory=dict)
-    _merged: dict[int | None, Avatar] = field(default_factory=dict)
-    _detail: Moving | None = None
+    _own: dict[tuple[int | None, Precision], Avatar] = field(default_factory=dict)
+    _details: dict[Precision, Moving] = field(default_factory=dict)
     _rebakes: dict[tuple[str, object, str | None], Rebake] = field(default_factory=dict)
     _hair_faces: dict[tuple[int | None, bool], LevelFaces] = field(default_factory=dict)
 
@@ -383,9 +385,10 @@ class GpuAvatar:
             name, baked, colors = entry
             if name == "base_color" and colors is not None:
                 texels = _texels(rgb, colors)
-                if baked and self._detail is not None:
-                    moved = self._rebakes[entry].rebaker.amounts if entry in self._rebakes else np.zeros(len(self._detail.moves))
-                    texels = _texels(rgb, colors, self._detail.at(moved, 0, region[0])[:, region[1]])
+                if baked:
+                    detail = self._details["byte" if colors == "byte" else "half"]
+                    moved = self._rebakes[entry].rebaker.amounts if entry in self._rebakes else np.zeros(len(detail.moves))
+                    texels = _texels(rgb, colors, detail.at(moved, 0, region[0])[:, region[1]])
                 texture.write(texels.tobytes(), viewport=(left, top, width, height))
                 sent += texels.nbytes
         return sent
@@ -419,9 +422,9 @@ class GpuAvatar:
         """{sampler: texture}."""
         form, levels, precision, build, colors = variant.form, variant.hair_levels, variant.precision, variant.build, variant.colors
         baked = form == "baked"
-        textures = {"base_color": self._once("base_color", baked, colors, lambda: self._skin_color(colors, baked))}
+        textures = {"base_color": self._once("base_color", baked, colors, lambda: self._skin_color(avatar, variant))}
         if baked:
-            textures["field_hidden"] = self._once("field_hidden", None, None, lambda: self._hidden([skin_field(avatar)]))
+            textures["field_hidden"] = self._once("field_hidden", None, precision, lambda: self._hidden([skin_field(avatar)]))
         if variant.antialias and build.morph == "gpu":
             for name, buffer in (("moving", self.dynamic_buffer), ("resting", self.static_buffer)):
                 textures[name] = self._once(name, None, None, lambda: self._kept(BufferTexture(self.context, buffer, 1)))  # noqa: B023
@@ -429,7 +432,7 @@ class GpuAvatar:
         if form == "live" and avatar.neural_field is not None:
             params, table, numbers = avatar.neural_field, build.table, build.numbers
             textures["field_table"] = self._once(
-                "field_table", table, numbers, lambda: self._kept(field_table(self.context, params, table, numbers))
+                "field_table", (table, precision), numbers, lambda: self._kept(field_table(self.context, params, table, numbers))
             )
         shells = avatar.hair
         if shells is None:
@@ -453,22 +456,23 @@ class GpuAvatar:
         if baked and avatar.baked is not None and avatar.baked.hair_q0 is not None:
             fields = range(len(shells.levels))
             textures["hair_hidden"] = self._once(
-                "hair_hidden", levels, None, lambda: self._hidden([hair_field(avatar, level) for level in fields])
+                "hair_hidden", levels, precision, lambda: self._hidden([hair_field(avatar, level) for level in fields])
             )
         return textures
 
-    def _skin_color(self, colors: str, baked: bool) -> Any:
-        if baked and self._detail is None:
-            self._detail = skin_detail(self.avatar, self.layout)
-        if not baked or self._detail is None:
+    def _skin_color(self, avatar: Avatar, variant: Variant) -> Any:
+        colors, precision = variant.colors, variant.precision
+        if variant.form != "baked":
             return self._color(self._base_color, colors)
-        texture = self._color(self._base_color, colors, self._detail.base[0])
+        if precision not in self._details:
+            self._details[precision] = skin_detail(avatar, self.layout)
+        texture = self._color(self._base_color, colors, self._details[precision].base[0])
 
         def send(block: RowBlock) -> int:
             rows = slice(block.first, block.first + len(block.values))
             return _write_rows(texture, _texels(self._base_color[rows], colors, block.values), block.first)
 
-        self._moves(("base_color", True, colors), self._detail, send)
+        self._moves(("base_color", True, colors), self._details[precision], send)
         return texture
 
     def _folded(self, values: np.ndarray, precision: Precision, dtype: str | None = None) -> Any:
@@ -482,12 +486,20 @@ class GpuAvatar:
 
     # --- programs
 
+    def _avatar_of(self, variant: Variant) -> Avatar:
+        """The avatar as a variant draws it: its hair levels merged, its field as 8 bits hold it where they are asked for."""
+        key = (variant.hair_levels, variant.precision)
+        if key not in self._own:
+            own = merge_levels(self.avatar, variant.hair_levels)
+            if variant.precision == "byte" and own.neural_field is not None:
+                own = replace(own, neural_field=in_bytes(own.neural_field))
+            self._own[key] = own
+        return self._own[key]
+
     def compile(self, variant: Variant) -> Passes:
         """Make what a variant needs and this avatar does not hold yet."""
-        form, levels, soft, build = variant.form, variant.hair_levels, variant.antialias, variant.build
-        if levels not in self._merged:
-            self._merged[levels] = merge_levels(self.avatar, levels)
-        avatar = self._merged[levels]
+        form, soft, build = variant.form, variant.antialias, variant.build
+        avatar = self._avatar_of(variant)
         defines: dict[str, object] = {
             "FIELD": FIELD_FORMS[form],
             "MIN_ALPHA": MIN_ALPHA,
@@ -562,6 +574,7 @@ class GpuAvatar:
             {UNITS[name]: item for name, item in textures.items()},
             variant.stereo,
             build.morph == "gpu",
+            avatar.neural_field,
         )
         if avatar.neural_field is not None:
             low, high = avatar.neural_field.box_min, avatar.neural_field.box_max

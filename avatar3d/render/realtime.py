@@ -363,8 +363,8 @@ class RealtimeRenderer:
             "light_direction": vector_bytes(scene.light_direction),
             "delta_activation": vector_bytes(activation),
         }
-        if loaded.avatar.neural_field is not None:
-            values["field_bias"] = vector_bytes(first_bias(loaded.avatar.neural_field, scene.motion.weights))
+        if passes.field is not None:
+            values["field_bias"] = vector_bytes(first_bias(passes.field, scene.motion.weights))
         if scene.hair is not None:
             values["head_rotation"] = matrix_bytes(scene.hair.rotation)
             values["head_translation"] = vector_bytes(scene.hair.translation)
