@@ -345,9 +345,12 @@ def _entry(item: Any) -> Entry:
     if not all(isinstance(table, dict) for table in (entry.choices, entry.build, entry.times_ms)):
         raise ValueError("a table of an entry is none")
     try:
-        Build(**entry.build)
+        chosen = Build(**entry.build)
     except InputError as error:
         raise ValueError(str(error)) from error
+    for name, value in chosen.to_json().items():
+        if value not in entry.choices.get(name, VALUES[name][:1]):
+            raise ValueError(f"{name} {value!r} was not there to choose")
     for name, times in entry.times_ms.items():
         if name not in VALUES or not isinstance(times, dict) or not set(times) <= set(VALUES[name]):
             raise ValueError(f"unknown choice {name!r}")
