@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -38,7 +39,7 @@ def variants(
             for width, height in sizes:
                 trial = Trial(context, renderer, avatar, width, height, 2)
                 try:
-                    times = trial.compare(list(builds.values()), Build(), form, seconds)
+                    times = trial.compare(list(builds.values()), Build(), form, seconds, math.inf)
                 finally:
                     trial.close()
                 for value, build in builds.items():

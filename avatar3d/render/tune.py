@@ -264,8 +264,13 @@ class Trial:
         self._context.finish()
         return self.clock() - started
 
-    def compare(self, builds: list[Build], incumbent: Build, form: Form, seconds: float) -> dict[Build, float | None]:
-        """{build: median milliseconds of a frame, None where it cannot be drawn}, about so many seconds in all."""
+    def compare(
+        self, builds: list[Build], incumbent: Build, form: Form, seconds: float, longest_s: float = MAX_FRAME_S
+    ) -> dict[Build, float | None]:
+        """{build: median milliseconds of a frame, None where it cannot be drawn}, about so many seconds in all.
+
+        Where the incumbent's frame takes longer than `longest_s`, all are drawn smaller.
+        """
         import moderngl
 
         until = self.clock() + seconds
@@ -275,8 +280,8 @@ class Trial:
             try:
                 self.frame(build, form)  # compiles
                 took = self.frame(build, form)
-                if build == incumbent and took > MAX_FRAME_S:
-                    self._look(math.sqrt(MAX_FRAME_S / took))
+                if build == incumbent and took > longest_s:
+                    self._look(math.sqrt(longest_s / took))
                 taken[build] = [self.frame(build, form)]
             except (moderngl.Error, Avatar3dError):
                 if build == incumbent:
