@@ -6,8 +6,9 @@ that group has paid off lately, so a channel that cannot be foretold is held. Wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -38,6 +39,7 @@ CHANNELS = 62
 TRANSLATION_UNIT_M = 0.1
 CHANNEL_GROUPS = (*GROUPS, "rotation", "translation", "gaze")
 _GROUP = np.concatenate([WEIGHT_GROUP, np.full(3, 7), np.full(3, 8), np.full(4, 9)])
+_PRIOR = np.array([PRIOR.get(group, (0.0,) * SIGNALS) for group in CHANNEL_GROUPS])
 _MEMBERS = (np.arange(10)[:, None] == _GROUP).astype(np.float64)  # (10, 62)
 # Lids and lips meet: past the meeting there is nothing. Their prediction stays inside what was seen in HISTORY.
 _CLOSURES = np.array([ARKIT_INDEX[name] for name in ("eyeBlinkLeft", "eyeBlinkRight", "mouthClose", "jawOpen")])
@@ -45,6 +47,10 @@ _GROUP_REGION = {
     "brow": "brow", "lids": "eyes", "look": "eyes", "jaw": "mouth", "mouth": "mouth", "cheek": "mouth", "tongue": "tongue",
     "rotation": "head", "translation": "head", "gaze": "eyes",
 }  # fmt: skip
+_IN_REGION = np.array(
+    [[_GROUP_REGION[group] == region for group in CHANNEL_GROUPS] for region in CONFIDENCE_REGIONS], dtype=np.float64
+)  # (5, 10)
+_STILL = 1e-5 * np.maximum(_IN_REGION @ _MEMBERS.sum(axis=1), 1)  # (5,) motion below a thousandth or so needs no telling
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,15 @@ class PredictState:
     truth_power: np.ndarray = field(default_factory=lambda: np.zeros(10))
     filtered: np.ndarray | None = None  # (2, 62): double_exponential's two averages, relative to the newest code
     kalman: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # value (62,), speed (62,), covariance (2, 2)
+
+    @cached_property
+    def gains(self) -> np.ndarray:
+        """(10, 4) for CHANNEL_GROUPS × signals: the share of each signal that the group is moved by, in [0, LIMIT]."""
+        # A ridge toward the prior, as strong as a few of the grades seen so far.
+        ridge = np.maximum(PRIOR_WEIGHT * np.einsum("gii->gi", self.powers), 1e-6)
+        left = self.powers + ridge[:, :, None] * np.eye(SIGNALS)
+        right = CAUTION * self.agreement + ridge * _PRIOR
+        return np.clip(np.linalg.solve(left, right[..., None])[..., 0], 0.0, LIMIT)
 
 
 @dataclass(frozen=True)
@@ -97,22 +112,11 @@ def observe(state: PredictState | None, code: MotionCode, measured: MotionCode |
         old = codes[graded]
         guess = _steps(signals[graded], (code.time_ns - old.time_ns) / 1e9)
         truth = difference(old, measured)
-        powers = powers + np.einsum("gc,ic,jc->gij", _MEMBERS, guess, guess, optimize=True)
+        powers = powers + (_MEMBERS @ (guess[:, None] * guess).reshape(-1, CHANNELS).T).reshape(-1, SIGNALS, SIGNALS)
         agreement = agreement + (guess * truth @ _MEMBERS.T).T
         truth_power = truth_power + _MEMBERS @ (truth * truth)
-    return PredictState(
-        codes, signals, powers, agreement, truth_power, _average(state, codes), _kalman(state, codes, seconds)
-    )
-
-
-def gains(state: PredictState) -> np.ndarray:
-    """(10, 4) for CHANNEL_GROUPS × signals: the share of each signal that the group is moved by, in [0, LIMIT]."""
-    prior = np.array([PRIOR.get(group, (0.0,) * SIGNALS) for group in CHANNEL_GROUPS])
-    # A ridge toward the prior, as strong as a few of the grades seen so far.
-    ridge = np.maximum(PRIOR_WEIGHT * np.einsum("gii->gi", state.powers), 1e-6)
-    left = state.powers + ridge[:, :, None] * np.eye(SIGNALS)
-    right = CAUTION * state.agreement + ridge * prior
-    return np.clip(np.linalg.solve(left, right[..., None])[..., 0], 0.0, LIMIT)
+    step = difference(codes[-1], codes[-2])
+    return PredictState(codes, signals, powers, agreement, truth_power, _average(state, step), _kalman(state, step, seconds))
 
 
 def predict(state: PredictState, time_ns: int, method: str = "adaptive") -> Prediction:
@@ -168,7 +172,7 @@ def _kalman_guess(state: PredictState, ahead: float) -> np.ndarray:
 
 
 def _adaptive(state: PredictState, ahead: float) -> np.ndarray:
-    return np.einsum("ci,ic->c", gains(state)[_GROUP], _steps(state.signals[-1], ahead))
+    return np.einsum("ci,ic->c", state.gains[_GROUP], _steps(state.signals[-1], ahead))
 
 
 METHODS: dict[str, Callable[[PredictState, float], np.ndarray]] = {
@@ -192,16 +196,27 @@ def moved(code: MotionCode, step: np.ndarray, time_ns: int) -> MotionCode:
 
 def difference(a: MotionCode, b: MotionCode) -> np.ndarray:
     """(62,) channels from a to b: weights, rotation vector, translation in TRANSLATION_UNIT_M, gaze."""
-    return np.concatenate([
-        b.weights - a.weights, between(a.rotation, b.rotation), (b.translation - a.translation) / TRANSLATION_UNIT_M,
-        (b.gaze - a.gaze).ravel(),
-    ])  # fmt: skip
+    return differences(a, (b,))[0]
+
+
+def differences(a: MotionCode, codes: Sequence[MotionCode]) -> np.ndarray:
+    """(N, 62) `difference` from a to each of the codes."""
+    steps = np.empty((len(codes), CHANNELS))
+    for step, b in zip(steps, codes, strict=True):
+        step[:52] = b.weights
+        step[52:55] = between(a.rotation, b.rotation)
+        step[55:58] = b.translation
+        step[58:] = b.gaze.ravel()
+    steps[:, :52] -= a.weights
+    steps[:, 55:58] = (steps[:, 55:58] - a.translation) / TRANSLATION_UNIT_M
+    steps[:, 58:] -= a.gaze.ravel()
+    return steps
 
 
 def _signals(codes: tuple[MotionCode, ...]) -> np.ndarray:
     """(3, 62): the last speed and the calmer one, channels a second, and the way to the mean of the codes, channels."""
     times = np.array([code.time_ns - codes[-1].time_ns for code in codes]) / 1e9
-    values = np.stack([difference(codes[-1], code) for code in codes])
+    values = differences(codes[-1], codes)
     recent = max(2, int((times >= -LONG_S - 1e-3).sum()))
     return np.stack([values[-2] / times[-2], _slope(times[-recent:], values[-recent:]), values.mean(axis=0)])
 
@@ -224,20 +239,19 @@ def _graded(codes: tuple[MotionCode, ...], now_ns: int) -> int | None:
     return index if 0.5 * GRADED_AHEAD_S <= ages[index] <= 2 * GRADED_AHEAD_S and index > 0 else None
 
 
-def _average(state: PredictState, codes: tuple[MotionCode, ...]) -> np.ndarray:
-    """(2, 62): the once and twice smoothed values, relative to the newest code."""
-    moved = difference(codes[-1], codes[-2])
+def _average(state: PredictState, moved: np.ndarray) -> np.ndarray:
+    """(2, 62): the once and twice smoothed values, relative to the newest code; moved: from it to the one before."""
     once, twice = (np.zeros(CHANNELS), np.zeros(CHANNELS)) if state.filtered is None else state.filtered
     once = (1 - SMOOTHING) * (once + moved)
     twice = SMOOTHING * once + (1 - SMOOTHING) * (twice + moved)
     return np.stack([once, twice])
 
 
-def _kalman(
-    state: PredictState, codes: tuple[MotionCode, ...], seconds: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Constant velocity driven by white acceleration (Bar-Shalom, Li, Kirubarajan 2001, 6.2.2); the newest code is 0."""
-    moved = difference(codes[-1], codes[-2])
+def _kalman(state: PredictState, moved: np.ndarray, seconds: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Constant velocity driven by white acceleration (Bar-Shalom, Li, Kirubarajan 2001, 6.2.2); the newest code is 0.
+
+    moved: from the newest code to the one before, `seconds` ago.
+    """
     if state.kalman is None:
         value, speed, covariance = np.zeros(CHANNELS), np.zeros(CHANNELS), np.diag([KALMAN_NOISE, 1.0])
     else:
@@ -254,12 +268,8 @@ def _kalman(
 
 def _confidence(state: PredictState, ahead: float) -> np.ndarray:
     """(5,): 1 at no time ahead, falling over GRADED_AHEAD_S to the share of each region's motion that was foretold."""
-    gain = gains(state)
+    gain = state.gains
     error = state.truth_power - 2 * (gain * state.agreement).sum(1) + np.einsum("gi,gij,gj->g", gain, state.powers, gain)
-    foretold = np.ones(5)
-    for place, region in enumerate(CONFIDENCE_REGIONS):
-        groups = [CHANNEL_GROUPS.index(group) for group, of in _GROUP_REGION.items() if of == region]
-        still = 1e-5 * max(1, int(np.isin(_GROUP, groups).sum()))  # motion below a thousandth or so needs no telling
-        foretold[place] = 1 - error[groups].clip(0).sum() / (state.truth_power[groups].sum() + still)
+    foretold = 1 - _IN_REGION @ error.clip(0) / (_IN_REGION @ state.truth_power + _STILL)
     share = min(ahead / GRADED_AHEAD_S, 1.0)
     return np.clip(1 - share * (1 - foretold.clip(0, 1)), 0.0, 1.0)

@@ -6,7 +6,7 @@ import pytest
 from avatar3d.motion.code import ARKIT_INDEX, CONFIDENCE_REGIONS, MotionCode
 from avatar3d.motion.csv import head_angles, head_rotation
 from avatar3d.motion.filter import smoothed
-from avatar3d.motion.predict import CHANNEL_GROUPS, MAX_AHEAD_S, METHODS, gains, observe, predict
+from avatar3d.motion.predict import CHANNEL_GROUPS, MAX_AHEAD_S, METHODS, observe, predict
 from avatar3d.motion.rotation import between
 
 AHEAD_NS = 50_000_000
@@ -89,7 +89,7 @@ def test_a_closing_lid_never_overshoots(method, closing_frames):
 
 def test_noise_teaches_the_predictor_to_hold_that_channel():
     state = states_of(nodding(noise=0.1))[-1]
-    learned = dict(zip(CHANNEL_GROUPS, gains(state), strict=True))
+    learned = dict(zip(CHANNEL_GROUPS, state.gains, strict=True))
     assert learned["brow"][:2].max() < 0.1
     assert learned["rotation"][:2].sum() > 0.5
     guess = predict(state, state.codes[-1].time_ns + AHEAD_NS)

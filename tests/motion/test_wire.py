@@ -229,7 +229,5 @@ def test_mutated_packets_never_raise_and_nothing_piles_up():
 
 
 @pytest.mark.slow
-def test_a_million_mutated_packets_never_raise():
-    """Two mutated packets and a payload each round; seeds apart, so that a failure names its part."""
-    for seed in range(10):
-        fuzz(50_000, 100 + seed)
+def test_many_mutated_packets_never_raise():
+    fuzz(30_000, 100)  # three inputs each; a million: tools/fuzz_packets.py
