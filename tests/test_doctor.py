@@ -106,7 +106,7 @@ def test_it_says_how_heads_are_drawn_once_that_was_measured(tmp_path, monkeypatc
     monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
     assert "not measured yet" in doctor._drawing()[0].found
     chosen = Build(table="texture").to_json()
-    tune.remember(tune.cache_path(), [tune.Entry("v", "a driver", "1", 512, 500, 2, "0", {}, chosen, {})])
+    tune.remember(tune.cache_path(), [tune.Entry("v", "a driver", "1", 512, 500, 2, "0", {"table": ["texture"]}, chosen, {})])
     (check,) = doctor._drawing()
     assert check.ok and check.found.startswith("512×500, two eyes on a driver: texture, float")
     tune.cache_path().write_text("{")

@@ -41,7 +41,7 @@ HOPELESS = 2.0  # a contender whose first frame takes so many times the best one
 MAX_FRAME_S = 0.025  # longer frames are measured in a smaller picture of the same shape, or the budget would hold too few
 MIN_SIDE_PX = 64
 # What a software driver would spend the budget on compiling, to run it slower: on llvmpipe 22.3, weights in a uniform block take
-# 10 s and then five times as long, a table in a storage buffer 2.4 s and three times, in a 2D texture 1.1 s and 1.6 times.
+# 8 s and then 2.6 times as long, a table in a storage buffer 2.4 s and 2.4 times, in a 2D texture 1.1 s and 1.8 times.
 NOT_ON_SOFTWARE = {"network": ("uniforms",), "table": ("texture", "storage")}
 # In order of what they may gain: the choice, and the form of the field in which it is measured.
 AXES: tuple[tuple[str, Form], ...] = (
