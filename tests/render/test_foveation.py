@@ -142,6 +142,25 @@ def test_an_inset_that_covers_all_or_nothing(
     foveation.release()
 
 
+def test_pictures_of_changing_size_leave_nothing_of_each_other(
+    drawer: RealtimeRenderer, moved: MotionCode, framebuffer: Callable[[int, int], Any]
+) -> None:
+    kept, target = Foveation(drawer.context, SETTINGS), framebuffer(SIZE, SIZE)
+    for width, height in ((64, 100), (SIZE, SIZE), (97, 61), (120, 140)):
+        camera = Camera.orbit(0.2, 0.1, width=width, height=height, view_height_m=0.3)
+        pictures = []
+        fresh = Foveation(drawer.context, SETTINGS)
+        for foveation in (kept, fresh):
+            target.clear()
+            foveation.draw(draw_views(drawer, moved), [camera], [target], [(0, 0, width, height)])
+            pictures.append(color(target))
+        fresh.release()
+        # A texture coordinate is rounded by the size of its texture.
+        assert np.abs(pictures[0] - pictures[1]).max() < 2e-3 and pictures[0][:height, :width].std() > 0.05
+        assert not pictures[0][height:].any() and not pictures[0][:, width:].any()
+    kept.release()
+
+
 def test_what_is_hidden_stays_hidden(
     drawer: RealtimeRenderer, moved: MotionCode, framebuffer: Callable[[int, int], Any]
 ) -> None:

@@ -9,6 +9,7 @@ from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
+from avatar3d.render.build import Build
 from avatar3d.render.realtime import RealtimeRenderer
 from avatar3d.render.stereo import LayeredTarget, Stereo
 from tests.render.conftest import LAYER_HEIGHT as HEIGHT
@@ -53,6 +54,19 @@ def test_layers_hold_the_bits_of_two_passes(
     assert all(np.array_equal(*pair) for pair in zip(expected, pixels(layers), strict=True))
     assert (expected[0][..., 3] > 0).mean() > 0.1
     assert not np.array_equal(expected[0], expected[2])
+
+
+def test_layers_hold_them_where_the_gpu_morphs_too(
+    drawer: RealtimeRenderer, layers: LayeredTarget, moved: MotionCode
+) -> None:
+    build, cameras = drawer.build, eyes()
+    drawer.build = Build(morph="gpu")
+    drawer.draw(moved, cameras, layers.eyes, OPTIONS[2], viewports=[AREA, AREA])
+    expected = pixels(layers)
+    drawer.draw(moved, cameras, [layers.framebuffer], OPTIONS[2], viewports=[AREA], stereo="layers")
+    drawer.build = build
+    assert all(np.array_equal(*pair) for pair in zip(expected, pixels(layers), strict=True))
+    assert (expected[0][..., 3] > 0).mean() > 0.1
 
 
 def test_small_faces_are_turned_around_for_both_alike(drawer: RealtimeRenderer, layers: LayeredTarget) -> None:
