@@ -286,8 +286,19 @@ def _enroll(arguments: argparse.Namespace) -> None:
             f"{arguments.out}: {result['bytes'] / 1e6:.1f} MB in {seconds['total']:.1f} s",
             f"landmarks {result['landmark_error_iod_pct']:.2f} % of the interocular distance, photo re-rendered at"
             f" {result['photo_psnr_db']:.1f} dB, silhouette within {result['silhouette_error_px']:.1f} px",
+            *_bake_line(result["bake"]),
         ],
     )
+
+
+def _bake_line(bake: dict[str, Any] | None) -> list[str]:
+    if bake is None:
+        return []
+    moves = f"{bake['motion_directions']} direction{'' if bake['motion_directions'] == 1 else 's'}"
+    return [
+        f"baked against live: skin {bake['psnr_skin_db']:.1f} dB, hair {bake['psnr_hair_db']:.1f} dB, in motion"
+        f" {bake['psnr_moved_skin_db']:.1f} and {bake['psnr_moved_hair_db']:.1f} dB; textures follow it in {moves}"
+    ]
 
 
 def _load(arguments: argparse.Namespace) -> tuple[Avatar, list[MotionCode]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from avatar3d import __version__
-from avatar3d.avatar import PART_LASH, PART_SKIN, Avatar
+from avatar3d.avatar import PART_LASH, PART_SKIN, Avatar, BakedField
 from avatar3d.camera import Camera
 from avatar3d.enroll.agreement import Agreement, agreement
 from avatar3d.enroll.cranium import grow_cranium
@@ -265,4 +265,16 @@ def _report(
         "valid_yaw_deg": list(avatar.valid_yaw_deg),
         "hair": hair is not None and hair.shells is not None,
         "training": None if training is None else training.to_json(),
+        "bake": None if avatar.baked is None else _bake_figures(avatar.baked),
     }
+
+
+def _bake_figures(baked: BakedField) -> dict[str, Any]:
+    """What baking lost against the live field, dB, and in how many directions its textures follow the motion code."""
+    figures = {
+        "psnr_skin_db": baked.psnr_skin_db,
+        "psnr_hair_db": baked.psnr_hair_db,
+        "psnr_moved_skin_db": baked.psnr_moved_skin_db,
+        "psnr_moved_hair_db": baked.psnr_moved_hair_db,
+    }
+    return {**{name: round(value, 2) for name, value in figures.items()}, "motion_directions": len(baked.motion)}

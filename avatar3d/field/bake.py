@@ -17,7 +17,7 @@ from avatar3d.avatar import PART_SKIN, Avatar, BakedField, BakedMotion, FieldPar
 from avatar3d.color import MAX_PSNR_DB, linear_to_srgb, psnr_db, srgb_to_linear
 from avatar3d.errors import InputError
 from avatar3d.field.bake_motion import BOUND_CODES, Sample, contribution, principal_directions, random_codes
-from avatar3d.field.definition import evaluate
+from avatar3d.field.definition import evaluate, first_layer, from_first_layer
 from avatar3d.field.projection import FieldAt, FieldBetween, cosine_directions
 from avatar3d.field.shells import UvRaster, sample_texture, uv_raster
 from avatar3d.geometry import random_points
@@ -27,7 +27,7 @@ SKIN_SIZE = (384, 384)  # texels; the field's finest cell is 2.6 mm, a texel on 
 HAIR_SIZE = (144, 256)  # a level's texture; quarter of the hair colour's resolution
 MEAN_DIRECTIONS = 12
 MEASURED_SAMPLES = 4096
-MOVED_CODES, MOVED_SAMPLES = 6, 1024  # motion codes and, for each, points that the loss away from the bake's own is measured at
+MOVED_CODES, MOVED_SAMPLES = 6, 1536  # motion codes and points that the loss away from the bake's own is measured at
 JUDGED_SAMPLES = 1024  # of a kind of shell, where it is judged whether a motion is seen
 _SMALL_STEP = 1e-3  # linear light: sRGB's slope is taken over this
 
@@ -36,8 +36,8 @@ _SMALL_STEP = 1e-3  # linear light: sRGB's slope is taken over this
 class Shell:
     """A surface that the field acts on: vertices (N, 3) metres in the neutral head, faces (F, 3), uv (N, 2).
 
-    level: of the hair, -1 for the skin. color: (H, W, 3) u8 sRGB, of which it shows `occlusion` without the field. opacity:
-    (h, w) in [0, 1].
+    level: of the hair, -1 for the skin. color: (H, W, 3) linear, of which it shows `occlusion` without the field. opacity: (h, w)
+    in [0, 1].
     """
 
     level: int
@@ -69,7 +69,7 @@ class Points:
 
     def albedo(self) -> np.ndarray:
         """(P, 3) linear colour without the field, under even light."""
-        return sample_texture(srgb_to_linear(self.shell.color), self.mixed(self.shell.uv)) * np.float32(self.shell.occlusion)
+        return sample_texture(self.shell.color, self.mixed(self.shell.uv)) * np.float32(self.shell.occlusion)
 
     def opacity(self) -> np.ndarray:
         """(P, 1) in [0, 1]."""
@@ -89,12 +89,14 @@ class _Target:
 def shells_of(avatar: Avatar) -> list[Shell]:
     """The skin, then the hair's levels from inside out."""
     faces = avatar.faces[(avatar.field_weight[avatar.faces] > 0).any(1)]
-    shells = [Shell(-1, avatar.vertices, faces, avatar.uv, avatar.base_color, 1.0, np.ones((1, 1), np.float32))]
+    opaque = np.ones((1, 1), np.float32)
+    shells = [Shell(-1, avatar.vertices, faces, avatar.uv, srgb_to_linear(avatar.base_color), 1.0, opaque)]
     hair = avatar.hair
     if hair is not None:
+        color = srgb_to_linear(hair.color)
         for level, height in enumerate(hair.levels):
             surface, opacity = hair.base + height * hair.extent, hair.opacity[level] / np.float32(255)
-            shells.append(Shell(level, surface, hair.faces, hair.uv, hair.color, float(hair.occlusion[level]), opacity))
+            shells.append(Shell(level, surface, hair.faces, hair.uv, color, float(hair.occlusion[level]), opacity))
     return shells
 
 
@@ -145,16 +147,15 @@ def losses(
 ) -> tuple[float, float]:
     """PSNR in dB of what is drawn from a bake against the avatar's live field, on skin and on hair, over ARKit weights [(52,)].
 
-    count: of points for each code on the skin, and on all hair levels together, which count by the opacity they show. 99 where
-    there is nothing to compare.
+    count: of points on the skin, and on all hair levels together, which count by the opacity they show. 99 where there is nothing
+    to compare.
     """
     skin, *hair = shells_of(avatar)
     faces = avatar.faces[(avatar.part == PART_SKIN) & (avatar.field_weight[avatar.faces] > 0.5).all(1)]
     results = []
     for kind in ([(skin, faces)], [(shell, shell.faces) for shell in hair]):
         differences = [
-            _difference(avatar, baked, Points.of(shell, chosen, max(count // len(kind), 1), rng), code, rng)
-            for code in codes
+            _differences(avatar, baked, Points.of(shell, chosen, max(count // len(kind), 1), rng), codes, rng)
             for shell, chosen in kind
             if len(chosen)
         ]
@@ -182,33 +183,39 @@ def losses_in_bytes(avatar: Avatar, seed: int = 0) -> tuple[float, float]:
     return results[0], results[1]
 
 
-def _difference(
-    avatar: Avatar, baked: BakedField, points: Points, weights: np.ndarray, rng: np.random.Generator
+def _differences(
+    avatar: Avatar, baked: BakedField, points: Points, codes: Sequence[np.ndarray], rng: np.random.Generator
 ) -> np.ndarray:
-    """(P, 3) sRGB difference of base colour + residual, baked − live, each point seen from one random direction."""
+    """(P · codes, 3) sRGB difference of base colour + residual, baked − live, each point seen from a random direction."""
     params, shell, count = avatar.neural_field, points.shell, len(points.corners)
     assert params is not None
-    directions = cosine_directions(4 * count)[rng.permutation(4 * count)[:count]]
-    live, _ = evaluate(params, points.mixed(shell.vertices), directions, weights)
     if shell.level < 0:
         texture, moves = baked.skin_q0, [step.skin for step in baked.motion]
     else:
         assert baked.hair_q0 is not None
         texture = baked.hair_q0[shell.level, ..., :3]
         moves = [None if step.hair is None else step.hair[shell.level] for step in baked.motion]
-    uv = points.mixed(shell.uv)
-    used = np.unique(points.corners)
-    mean = np.zeros((len(shell.vertices), 3), np.float32)
-    mean[used] = FieldAt(params, shell.vertices[used]).mean(baked.weights @ params.motion_projection, MEAN_DIRECTIONS)[:, :3]
-    residual = sample_texture(texture, uv) - points.mixed(mean)
-    for move, amount in zip(moves, baked.amounts(weights), strict=True):
-        if move is not None:
-            residual += amount * sample_texture(move, uv)
-    for corner in range(3):
-        at_corner, _ = evaluate(params, shell.vertices[points.corners[:, corner]], directions, weights)
-        residual += points.barycentric[:, corner, None] * at_corner
-    albedo = points.albedo()
-    return (linear_to_srgb(albedo + residual) - linear_to_srgb(albedo + live)) * points.opacity()
+    uv, albedo, opacity = points.mixed(shell.uv), points.albedo(), points.opacity()
+    used, corners = np.unique(points.corners, return_inverse=True)
+    corners = corners.reshape(-1, 3)
+    places = first_layer(params, np.concatenate([points.mixed(shell.vertices), shell.vertices[used]]))
+    at_points, at_vertices = places[:count], places[count:]
+    mean = FieldAt(params, shell.vertices[used]).mean(baked.weights @ params.motion_projection, MEAN_DIRECTIONS)[:, :3]
+    detail = sample_texture(texture, uv) - (mean[corners] * points.barycentric[..., None]).sum(1)
+    sampled_moves = [None if move is None else sample_texture(move, uv) for move in moves]
+    found = []
+    for code in codes:
+        directions = cosine_directions(4 * count)[rng.permutation(4 * count)[:count]]
+        live, _ = from_first_layer(params, at_points, directions, code)
+        residual = detail.copy()
+        for move, amount in zip(sampled_moves, baked.amounts(code), strict=True):
+            if move is not None:
+                residual += amount * move
+        for corner in range(3):
+            at_corner, _ = from_first_layer(params, at_vertices[corners[:, corner]], directions, code)
+            residual += points.barycentric[:, corner, None] * at_corner
+        found.append((linear_to_srgb(albedo + residual) - linear_to_srgb(albedo + live)) * opacity)
+    return np.concatenate(found)
 
 
 def _sample(params: FieldParams, shell: Shell, count: int, rng: np.random.Generator) -> Sample:

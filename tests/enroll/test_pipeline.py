@@ -85,6 +85,14 @@ def test_the_field_improves_the_rim_the_outline_and_other_views(astronaut):
     assert training["heldout_psnr_db_on"] > training["heldout_psnr_db_off"] - 1.0
 
 
+def test_the_bake_is_near_the_field_at_rest_and_in_motion(astronaut):
+    avatar, report, _ = astronaut
+    bake = report["bake"]
+    assert bake["psnr_skin_db"] > 40 and bake["psnr_moved_skin_db"] > 40
+    assert bake["psnr_hair_db"] > 34 and bake["psnr_moved_hair_db"] > 34
+    assert bake["motion_directions"] == len(avatar.baked.motion)
+
+
 @pytest.mark.parametrize("pitch", [-30, 0, 30])
 def test_no_hole_and_nothing_floating_from_any_side(astronaut, pitch):
     avatar, _, _ = astronaut
