@@ -97,16 +97,18 @@ class Variant(NamedTuple):
 
 @dataclass
 class Pass:
-    """A linked program with its vertex array and the uniforms it uses."""
+    """A linked program with its vertex array and the uniforms it uses. written: what the program's uniforms hold."""
 
     vertex_array: Any
     uniforms: dict[str, Any]
+    written: dict[str, bytes]
 
     def set(self, values: dict[str, bytes]) -> None:
-        """Write those of the values that the program uses."""
-        for name, member in self.uniforms.items():
-            if name in values:
-                member.write(values[name])
+        """Write those of the values that the program uses and does not hold."""
+        for name, value in values.items():
+            if name in self.uniforms and self.written.get(name) != value:
+                self.uniforms[name].write(value)
+                self.written[name] = value
 
 
 @dataclass
@@ -128,6 +130,14 @@ class HairPasses:
     planes: np.ndarray
     levels: list[int]
     ranges: list[tuple[int, int]] = field(default_factory=list)
+    level_values: list[dict[str, bytes]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        numbers = enumerate(zip(self.shells.levels, self.shells.occlusion, strict=True))
+        self.level_values = [
+            {"level_offset": vector_bytes(offset), "level_layer": vector_bytes(level), "level_occlusion": vector_bytes(occlusion)}
+            for level, (offset, occlusion) in numbers
+        ]
 
     def send(
         self, eyes: Sequence[np.ndarray], edge_on: Sequence[float], codes: Sequence[np.ndarray] | None = None
@@ -139,8 +149,8 @@ class HairPasses:
         """
         above = [heights(self.planes, eye) for eye in eyes]
         base = self.ends[1]
-        front = np.logical_or.reduce([each > -margin for each, margin in zip(above, edge_on, strict=True)])
-        back = np.logical_or.reduce([each[:base] < margin for each, margin in zip(above, edge_on, strict=True)])
+        front = _any([each > -margin for each, margin in zip(above, edge_on, strict=True)])
+        back = _any([each[:base] < margin for each, margin in zip(above, edge_on, strict=True)])
         if codes is not None:
             starts = [0, *self.ends[:-1]]
             parts = zip(self.levels, starts, self.ends, strict=True)
@@ -148,8 +158,7 @@ class HairPasses:
             front, back = front & shown, back & shown[:base]
         front, back = np.flatnonzero(front), np.flatnonzero(back)
         self.ranges = [*_ranges(front, self.ends), *_ranges(back, self.ends[:2], len(front))]
-        self.indices.orphan()
-        self.indices.write(self.faces.take(np.concatenate([front, back]), axis=0))
+        refill(self.indices, self.faces.take(np.concatenate([front, back]), axis=0))
 
     @property
     def outer_ranges(self) -> list[tuple[int, int]]:
@@ -226,6 +235,7 @@ class GpuAvatar:
     deltas: list[Any] = field(default_factory=list)
     _textures: dict[tuple[str, object, str | None], Any] = field(default_factory=dict)
     _programs: dict[tuple[str, str], Any] = field(default_factory=dict)
+    _written: dict[int, dict[str, bytes]] = field(default_factory=dict)  # by program
     _own: dict[tuple[int | None, Precision], Avatar] = field(default_factory=dict)
     _details: dict[Precision, Moving] = field(default_factory=dict)
     _rebakes: dict[tuple[str, object, str | None], Rebake] = field(default_factory=dict)
@@ -249,9 +259,8 @@ class GpuAvatar:
         self.index_buffer = self._kept(self.context.buffer(self._faces.tobytes(), dynamic=True))
         self.static = static
         self.outline = Outline.of(layout.faces[: layout.skin_count], avatar.weld)
-        most_fins = EYES * MAX_FINS
-        self.fin_buffer = self._kept(self.context.buffer(reserve=most_fins * STRIP_VERTICES * STRIP_FLOATS * 4, dynamic=True))
-        fin_indices = np.arange(most_fins, dtype=np.int32)[:, None] * STRIP_VERTICES + np.array(STRIP_TRIANGLES, np.int32)
+        self.fin_buffer = self._kept(self.context.buffer(reserve=STRIP_VERTICES * STRIP_FLOATS * 4, dynamic=True))
+        fin_indices = np.arange(EYES * MAX_FINS, dtype=np.int32)[:, None] * STRIP_VERTICES + np.array(STRIP_TRIANGLES, np.int32)
         self.fin_indices = self._kept(self.context.buffer(fin_indices.tobytes()))
         self.deltas = [self._texture(_four(delta.log_ratio), "f2") for delta in avatar.texture_deltas]
         hair = avatar.hair
@@ -310,7 +319,7 @@ class GpuAvatar:
         the skin each eye does see from the front, for its outline.
         """
         above = [heights(scene.planes, camera.center) for camera in cameras]
-        seen = np.logical_or.reduce([each > -margin for each, margin in zip(above, edge_on, strict=True)])
+        seen = _any([each > -margin for each, margin in zip(above, edge_on, strict=True)])
         kept = seen.take(self._order)
         kept[self._ends[3] : self._ends[4]] = True  # lashes are seen from both sides
         if codes is not None:
@@ -322,8 +331,7 @@ class GpuAvatar:
             first, count = (number // 3 for number in self.groups[group])
             fading = faces[first : first + count]
             faces[first : first + count] = fading[_nearest_first(scene.vertices, fading, [camera.center for camera in cameras])]
-        self.index_buffer.orphan()
-        self.index_buffer.write(faces)
+        refill(self.index_buffer, faces)
         return [each.take(self.skin_faces) > 0 for each in above]
 
     def _drawing_order(self) -> tuple[np.ndarray, np.ndarray]:
@@ -604,8 +612,7 @@ class GpuAvatar:
             face_planes(shells.base + shells.levels[level] * shells.extent, group)
             for level, group in zip(levels, groups, strict=True)
         ]
-        size = 4 * 3 * (int(ends[-1]) + int(ends[1]))
-        indices = self._kept(self.context.buffer(reserve=max(size, 12), dynamic=True))
+        indices = self._kept(self.context.buffer(reserve=12, dynamic=True))
 
         defines = {**defines, "VERTICES": len(shells.base), "FIN": 0}
 
@@ -664,7 +671,7 @@ class GpuAvatar:
         vertex_array = self._kept(self.context.vertex_array(program, content, indices, index_element_size=4))
         vertex_array.instances = instances
         uniforms = {name: program[name] for name in program if isinstance(program[name], moderngl.Uniform)}
-        return Pass(vertex_array, uniforms)
+        return Pass(vertex_array, uniforms, self._written.setdefault(program.glo, {}))
 
 
 def _ranges(chosen: np.ndarray, ends: np.ndarray, skipped: int = 0) -> list[tuple[int, int]]:
@@ -674,10 +681,21 @@ def _ranges(chosen: np.ndarray, ends: np.ndarray, skipped: int = 0) -> list[tupl
 
 
 def _nearest_first(vertices: np.ndarray, faces: np.ndarray, eyes: Sequence[np.ndarray]) -> np.ndarray:
-    """(F,) order of faces (F, 3) by their distance from the middle of the eyes."""
-    eye = np.mean(eyes, axis=0).astype(np.float32)
-    away = vertices.take(faces, axis=0).sum(1) - 3 * eye
-    return np.argsort(np.einsum("fa,fa->f", away, away), kind="stable")
+    """(F,) order of faces (F, 3) by the distance of their first corner from the middle of the eyes: faces here are small."""
+    away = vertices.take(faces[:, 0], axis=0) - np.mean(eyes, axis=0).astype(np.float32)
+    return np.argsort(np.einsum("fa,fa->f", away, away))
+
+
+def _any(flags: Sequence[np.ndarray]) -> np.ndarray:
+    """Where any of some flags is set."""
+    return flags[0] if len(flags) == 1 else np.logical_or.reduce(flags)
+
+
+def refill(buffer: Any, values: np.ndarray) -> None:
+    """Replace a buffer's content and size: what is still being drawn keeps the old memory, and no more is asked for than is used."""
+    if values.nbytes:
+        buffer.orphan(values.nbytes)
+        buffer.write(values)
 
 
 def _along_curve(points: np.ndarray) -> np.ndarray:

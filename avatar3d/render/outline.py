@@ -40,9 +40,9 @@ class Outline:
 
         facing: (F,) bool, the faces that the eye sees from the front. planes: (4, F) of the faces. vertices: (V, 3).
         """
-        seen = np.append(facing, False)[self.sides]
+        seen = np.append(facing, False).take(self.sides, mode="wrap")  # −1 is the last, which is not seen
         edges = np.flatnonzero(seen[:, 0] != seen[:, 1])
-        near = np.where(seen[edges, 0], 0, 1)
+        near = 1 - seen[edges, 0].astype(np.intp)
         # In a hollow the other face rises before the seen one's edge, and what is inside of it hides that from the eye.
         beyond = vertices.take(self.corners[edges, 1 - near, 2], axis=0)
         plane = planes.take(self.sides[edges, near], axis=1)

@@ -35,6 +35,7 @@ from avatar3d.render.gpu_avatar import (
     Passes,
     Variant,
     matrix_bytes,
+    refill,
     vector_bytes,
 )
 from avatar3d.render.hidden_area import HiddenArea
@@ -495,8 +496,7 @@ class RealtimeRenderer:
             of_first, count = len(outlines[0]), len(fins)
             if not len(fins):
                 return
-            loaded.fin_buffer.orphan()
-            loaded.fin_buffer.write(strips(fins, loaded.dynamic, loaded.static))
+            refill(loaded.fin_buffer, strips(fins, loaded.dynamic, loaded.static))
         context.enable_only(context.DEPTH_TEST | context.BLEND)
         context.depth_func = "<="
         context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
@@ -533,13 +533,7 @@ class RealtimeRenderer:
         first, count = faces
         if count == 0:
             return
-        entry.set(
-            {
-                "level_offset": vector_bytes(hair.shells.levels[level]),
-                "level_layer": vector_bytes(level),
-                "level_occlusion": vector_bytes(hair.shells.occlusion[level]),
-            }
-        )
+        entry.set(hair.level_values[level])
         entry.vertex_array.render(vertices=count, first=first)
 
     def _target(self, width: int, height: int) -> _Target:
