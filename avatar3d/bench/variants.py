@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from avatar3d.avatar import Avatar
@@ -14,7 +13,7 @@ from avatar3d.errors import Avatar3dError
 from avatar3d.render.build import Build
 from avatar3d.render.frame import Form, RenderOptions
 from avatar3d.render.realtime import RealtimeRenderer
-from avatar3d.render.tune import Trial, contenders
+from avatar3d.render.tune import Trial, alternatives, contenders
 
 VIEWS, MOTION = 3, 7  # cameras, and the frame of `talking`, of the pictures that are compared
 
@@ -31,7 +30,7 @@ def variants(
     renderer = RealtimeRenderer(context)
     try:
         for name, form, values in contenders(context, avatar):
-            builds = {value: replace(Build(), **{name: value}) for value in values}
+            builds = alternatives(Build(), name, values)
             say(name)
             found[name] = {
                 value: {"form": form, **_likeness(renderer, avatar, build, form), "ms": {}} for value, build in builds.items()
@@ -39,7 +38,8 @@ def variants(
             for width, height in sizes:
                 trial = Trial(context, renderer, avatar, width, height, 2)
                 try:
-                    times = trial.compare(list(builds.values()), Build(), form, seconds, math.inf)
+                    default = builds[getattr(Build(), name)]
+                    times = trial.compare(list(builds.values()), default, form, seconds, math.inf)
                 finally:
                     trial.close()
                 for value, build in builds.items():

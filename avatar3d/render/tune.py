@@ -43,9 +43,10 @@ MIN_SIDE_PX = 64
 # What a software driver would spend the budget on compiling, to run it slower: on llvmpipe 22.3, weights in a uniform block take
 # 8 s and then 2.6 times as long, a table in a storage buffer 2.4 s and 2.4 times, in a 2D texture 1.1 s and 1.8 times.
 NOT_ON_SOFTWARE = {"network": ("uniforms",), "table": ("texture", "storage")}
-# In order of what they may gain: the choice, and the form of the field in which it is measured.
+# In order of what they may gain: the choice, and the form of the field in which it is measured. Deferred shading, which draws an
+# eye at a time, comes before `stereo` and then rules it out.
 AXES: tuple[tuple[str, Form], ...] = (
-    ("morph", "baked"), ("stereo", "baked"), ("shading", "live"), ("table", "live"), ("colors", "baked"), ("numbers", "live"),
+    ("morph", "baked"), ("shading", "live"), ("stereo", "baked"), ("table", "live"), ("colors", "baked"), ("numbers", "live"),
     ("network", "live"),
 )  # fmt: skip
 FILE_NAME = "tuning.json"
@@ -200,15 +201,24 @@ def measure(
             left = until - trial.clock()
             if left < ENOUGH_S:
                 break
-            builds = {value: replace(best, **{name: value}) for value in values}
+            if name == "stereo" and best.shading == "deferred":
+                continue
+            builds = alternatives(best, name, values)
             incumbent = builds[getattr(best, name)]
             found = trial.compare(list(builds.values()), incumbent, form, left / (len(axes) - number))
             times[name] = {value: found[build] for value, build in builds.items()}
-            best = _winner(found, incumbent)
+            winner = _winner(found, incumbent)
+            best = best if winner == incumbent else winner
     finally:
         trial.close()
         renderer.close()
     return best, times
+
+
+def alternatives(build: Build, name: str, values: Sequence[str]) -> dict[str, Build]:
+    """{value: the build with it}. Shading is compared an eye at a time: one pass for both eyes is always forward."""
+    base = replace(build, stereo="passes") if name == "shading" else build
+    return {value: replace(base, **{name: value}) for value in values}
 
 
 def _winner(found: dict[Build, float | None], incumbent: Build) -> Build:

@@ -65,7 +65,20 @@ def test_the_fastest_wins_and_is_remembered(home: Path, context: Any, avatar: Av
     assert len(tune.remembered()) == 2
 
 
-def test_a_real_measurement_gives_a_time_for_what_it_tried(home: Path, context: Any, avatar: Avatar) -> None:
+def test_deferred_shading_rules_out_one_pass_for_both_eyes(
+    home: Path, context: Any, avatar: Avatar, slow: dict[Build, float]
+) -> None:
+    deferred = Build(stereo="passes", shading="deferred")
+    slow[deferred] = 5e-4
+    choice = choose(context, avatar)
+    assert choice.build == deferred
+    assert set(choice.times_ms.get("stereo", {}).values()) <= {None}
+
+
+def test_a_real_measurement_gives_a_time_for_what_it_tried(
+    home: Path, context: Any, avatar: Avatar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tune, "MARGIN", 1.0)  # no change is worth it: which choices rule others out is not left to chance
     axes = tune.contenders(context, avatar)
     build, times = tune.measure(context, avatar, 64, 64, 2, axes, budget_s=60)
     assert times.keys() == {name for name, _, _ in axes}
