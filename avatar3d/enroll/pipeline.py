@@ -198,15 +198,29 @@ def _assemble(head: HeadModel, fit: FaceFit, skin: SkinResult, hair: HairResult 
     )
 
 
-BUST_FADE_M = 0.035  # over this height the bust's lower edge dissolves, so that no cut is seen
+BUST_FADE_M = (0.004, 0.040)  # from its rim on the bust comes up out of nothing over these, so that no cut is seen
+BUST_UNDERSIDE = (-0.6, -0.1)  # upward part of the normal below which it is its underside, which looks like its inside
+BUST_WHOLE = (0.2, 0.8)  # of the region's weight: the hollow of the throat looks down too, but is no underside
 
 
 def _cover(vertices: np.ndarray, head: HeadModel) -> np.ndarray:
-    """(V,) coverage: 0 at the lowest rim of the bust and the tips of the lashes, 1 on the head."""
+    """(V,) coverage: 0 at the rim and the underside of the bust and the tips of the lashes, 1 on the head."""
     bust = head.regions["bust"] > 0
-    lowest = vertices[bust, 1].min()
-    cover = smoothstep(0.3, 1.3, (vertices[:, 1] - lowest) / BUST_FADE_M)
+    rim = _open_edge(head)
+    distance = np.linalg.norm(vertices[bust, None] - vertices[rim[bust[rim]]][None], axis=2).min(axis=1)
+    upward = head.normals(vertices)[bust, 1]
+    cover = np.ones(len(vertices))
+    underside = (1 - smoothstep(*BUST_UNDERSIDE, upward)) * smoothstep(*BUST_WHOLE, head.regions["bust"][bust])
+    cover[bust] = smoothstep(*BUST_FADE_M, distance) * (1 - underside)
     return np.where(head.vertex_part == PART_LASH, head.regions["lashes"], cover).astype(np.float32)
+
+
+def _open_edge(head: HeadModel) -> np.ndarray:
+    """Vertices on edges of the skin that only one face has."""
+    faces = head.weld[head.faces[head.part == PART_SKIN]]
+    edges = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1)
+    once, count = np.unique(edges, axis=0, return_counts=True)
+    return np.unique(once[count == 1])
 
 
 def _train(

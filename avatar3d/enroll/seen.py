@@ -43,6 +43,7 @@ LIP_NODES, LIP_PERCENTILE, LIP_CONTRAST = 30, 65.0, 0.08  # contrast: log of red
 LIP_MARGIN_M, EYE_MARGIN_M = 0.0004, 0.0001
 # Colour gate, in robust standard deviations of the face's own colour: lightness is let vary more (shadow under the chin).
 GATE_LIGHTNESS, GATE = 2.2, 2.3
+GREY_CHROMA = 1.0  # range of the face's chroma under which its photo is taken for greyscale: then lightness must tell all
 GATE_FACING, FLANK_M = 0.5, 0.05
 GATE_BRIGHTER = 1.3  # nothing outside the face is this much brighter than it: collars, backdrops
 
@@ -238,7 +239,8 @@ def _gated(
         return weight * ~outer
     middle = np.median(lab[core], axis=0)
     spread = np.maximum(1.48 * np.median(np.abs(lab[core] - middle), axis=0), (4, 2, 2))
-    distance = np.sqrt((((lab - middle) / spread / (GATE_LIGHTNESS, 1, 1)) ** 2).sum(1))
+    colourless = np.ptp(np.percentile(lab[core, 1:], (5, 95), axis=0), axis=0).max() < GREY_CHROMA
+    distance = np.sqrt((((lab - middle) / spread / (1 if colourless else GATE_LIGHTNESS, 1, 1)) ** 2).sum(1))
     alien = (distance > GATE) | (lab[:, 0] > middle[0] + GATE_BRIGHTER * spread[0])
     alien |= beside_hair & (lab[:, 0] < middle[0] - GATE_HAIR_SHADOW * spread[0])
     gated = np.where(outer & alien, 0, weight)

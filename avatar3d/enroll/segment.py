@@ -25,7 +25,14 @@ MODEL_SAMPLES = 5000  # pixels a mixture is fitted to: enough for six full covar
 # The axis runs from the chin (0) to the top of the face oval (1).
 AXIS_HAIR = 1.08  # above it the head is hair unless it is bald
 AXIS_LOWEST = -0.05  # below it is neck and clothes
-LIGHTNESS_SHARE = 0.35  # of lightness in the distance to the face's colour; chroma counts fully
+LIGHTNESS_SHARE = 0.35  # of lightness in the distance to the face's colour; chroma and texture count fully
+# Texture: the middle height of ripples this fine, which is hair's or a sharp backdrop's. Finer is the sensor's noise, and
+# steps of lightness this high are edges.
+NOISE_PX, RIPPLE_PX, EDGE_STEP = 0.8, 2.0, 25.0
+TEXTURE_PX, TEXTURE_GAIN = 7.0, 24.0  # gain: 8-bit units an octave of 1 + height
+SKIN_SPREAD = (10.0, 2.5, 2.5, 4.0)  # least deviation of the face's lightness, chroma and texture
+GREY_CHROMA = 2.0  # range of a face's chroma under which its photo is taken for greyscale
+GREY_SKIN = (0.72, 1.25)  # a greyscale photo's skin over the lightness of the face's lit part
 SKIN_DISTANCE = 2.5  # robust standard deviations from the face's median colour that still pass for skin
 FOREHEAD_BAND = 0.1  # of the axis above and below the brows' height
 DARK_FRINGE, FRINGE_CLAIM = 0.90, 4.0  # of the forehead's lightness from which on a fringe is darker; weight of that evidence
@@ -33,6 +40,7 @@ FEATURES_SHARE = 0.2  # of the face's pixels may belong to brows, eyes, lips and
 BALD_SHARE = 0.75  # of the crown in skin colour: no hair
 SPUR_DISC_PX = 27.0
 MIN_HAIR_PX = 700  # smaller masks are specks
+MIN_CROWN_PX = 50  # of the crown that a part of the mask must hold
 
 
 @dataclass(frozen=True)
@@ -80,8 +88,7 @@ def segment(work: WorkPicture, matte: np.ndarray | None = None) -> Segmentation:
     view = np.s_[rows, columns]
     part = _Frame(frame.height[view], frame.lateral[view], frame.face[view], frame.inner[view], frame.brow, frame.turn,
                   frame.unit)  # fmt: skip
-    smooth = cv2.bilateralFilter(cv2.cvtColor(rgb, cv2.COLOR_RGB2LAB)[view], 7, 25, 5).astype(np.float32)
-    mask, cut_matte, alpha, confidence, notes = _parse(rgb[view], smooth, matte[view].astype(np.float32), part)
+    mask, cut_matte, alpha, confidence, notes = _parse(rgb[view], _features(rgb[view], frame.unit), matte[view].astype(np.float32), part)
 
     full_matte = matte.astype(np.float32).copy()
     full_matte[view] = cut_matte
@@ -138,6 +145,21 @@ def _face_frame(landmarks: np.ndarray, shape: tuple[int, int]) -> _Frame:
     return _Frame(height, lateral, face > 0, inner > 0, brow, turn, unit)
 
 
+def _features(rgb: np.ndarray, unit: float) -> np.ndarray:
+    """(H, W, 4) f32 that tell hair, skin and backdrop apart: smoothed Lab (8-bit scale) and how finely the picture ripples.
+
+    Hair that has the backdrop's or, in a greyscale photo, the skin's colour has its ripples still.
+    """
+    lab = cv2.cvtColor(rgb, cv2.COLOR_RGB2LAB)
+    lightness = lab[..., 0].astype(np.float32)
+    fine = cv2.GaussianBlur(lightness, (0, 0), NOISE_PX * unit)
+    ripples = np.abs(fine - cv2.bilateralFilter(fine, -1, EDGE_STEP, RIPPLE_PX * unit))
+    size = max(3, 2 * round((TEXTURE_PX * unit - 1) / 2) + 1)
+    height = cv2.medianBlur(np.clip(ripples * 8, 0, 255).astype(np.uint8), size) / np.float32(8)
+    texture = TEXTURE_GAIN * np.log2(1 + cv2.GaussianBlur(height, (0, 0), 1.5 * unit))
+    return np.dstack([cv2.bilateralFilter(lab, 7, 25, 5).astype(np.float32), texture])
+
+
 def _region(matte: np.ndarray, frame: _Frame) -> tuple[slice, slice]:
     """Box about the head's part of the matte with room for the backdrop ring."""
     wanted = ((matte > 0.05) & (frame.height > AXIS_LOWEST - 0.1) & (np.abs(frame.lateral) < 230 * frame.unit)) | frame.face
@@ -150,11 +172,11 @@ def _region(matte: np.ndarray, frame: _Frame) -> tuple[slice, slice]:
 
 
 def _parse(
-    rgb: np.ndarray, lab: np.ndarray, matte: np.ndarray, frame: _Frame
+    rgb: np.ndarray, look: np.ndarray, matte: np.ndarray, frame: _Frame
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, list[str]]:
     """(hair mask, matte, hair alpha, confidence, notes) of the head's box."""
     notes: list[str] = []
-    guide = lab / 255.0
+    guide = np.ascontiguousarray(look[..., :3]) / np.float32(255)
     inside = (matte > 0.3) & (frame.height > AXIS_LOWEST)
     depth = cv2.distanceTransform((matte > 0.5).astype(np.uint8), cv2.DIST_L2, 5)
     crown = (frame.height > AXIS_HAIR) & (matte > 0.7) & (depth > 4 * frame.unit) & (np.abs(frame.lateral) < 110 * frame.unit)
@@ -163,15 +185,16 @@ def _parse(
     if crown.sum() < MIN_HAIR_PX / 4 or skin.sum() < MIN_HAIR_PX:
         return empty, matte, empty.astype(np.float32), 0.3, ["the top of the head is not in the photo; no hair was made"]
 
-    bare = crown & _skin_coloured(lab, skin)
+    bare = crown & _skin_coloured(look, skin)
     if bare.sum() > BALD_SHARE * crown.sum():
         return empty, matte, empty.astype(np.float32), 0.6, ["the head looks bald or shaved; no hair was made"]
 
+    covered = crown & ~bare
     crown &= ~cv2.dilate(bare.astype(np.uint8), _disc(5 * frame.unit)).astype(bool)
-    probability, separation = _colour_rounds(lab, guide, inside, crown, skin, frame)
-    mask = (probability > 0.5) & inside
-    mask, matte = _cut_backdrop(lab, guide, rgb, mask, matte, depth, frame)
-    mask = _tidy(mask, crown & mask, skin, matte, frame)
+    probability, separation = _colour_rounds(look, guide, inside, crown, skin, frame)
+    mask = _joined((probability > 0.5) & inside, crown, frame)
+    mask, matte = _cut_backdrop(look, guide, rgb, mask, matte, depth, crown, frame)
+    mask = _tidy(mask, crown & mask, covered, skin, matte, frame)
     confidence = float(np.clip((separation - 2.0) / 16.0, 0.0, 1.0))
     if mask.sum() < MIN_HAIR_PX:
         return empty, matte, empty.astype(np.float32), 0.4, ["too little hair was seen to model it; no hair was made"]
@@ -184,17 +207,33 @@ def _parse(
     return mask, matte, alpha.astype(np.float32), confidence, notes
 
 
-def _skin_coloured(lab: np.ndarray, skin: np.ndarray) -> np.ndarray:
-    """(H, W) bool: the face's own chroma, whatever the light (a highlit forehead is brighter than any cheek)."""
-    scale = np.array([LIGHTNESS_SHARE, 1.0, 1.0], np.float32)
-    face = lab[skin] * scale
-    centre = np.median(face, 0)
-    spread = np.maximum(1.48 * np.median(np.abs(face - centre), 0), [4.0, 2.5, 2.5])
-    return (((lab * scale - centre) / spread) ** 2).sum(-1) < SKIN_DISTANCE**2
+def _skin_coloured(look: np.ndarray, skin: np.ndarray) -> np.ndarray:
+    """(H, W) bool: the face's own chroma and texture, whatever the light (a highlit forehead is brighter than any cheek).
+
+    Without chroma to go by, what is far darker or brighter than the face's lit part is no skin either.
+    """
+    face = look[skin]
+    lit = face[face[:, 0] >= np.median(face[:, 0])]
+    smooth = lit[lit[:, 3] <= np.median(lit[:, 3])]  # brows, eyes and lips ripple too
+    centre, spread = (np.r_[of_face[:3], of_plain[3]] for of_face, of_plain in zip(_middle(face), _middle(smooth), strict=True))
+    off = (look - centre) / np.maximum(spread, SKIN_SPREAD)
+    off[..., 0] *= LIGHTNESS_SHARE
+    off[..., 3] = np.maximum(off[..., 3], 0)
+    skin_like = (off**2).sum(-1) < SKIN_DISTANCE**2
+    if np.ptp(np.percentile(face[:, 1:3], (5, 95), axis=0), axis=0).max() < GREY_CHROMA:
+        brightness = look[..., 0] / np.median(smooth[:, 0])
+        skin_like &= (brightness > GREY_SKIN[0]) & (brightness < GREY_SKIN[1])
+    return skin_like
+
+
+def _middle(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Median and robust deviation of each column."""
+    centre = np.median(values, 0)
+    return centre, 1.48 * np.median(np.abs(values - centre), 0)
 
 
 def _colour_rounds(
-    lab: np.ndarray, guide: np.ndarray, inside: np.ndarray, crown: np.ndarray, skin: np.ndarray, frame: _Frame
+    look: np.ndarray, guide: np.ndarray, inside: np.ndarray, crown: np.ndarray, skin: np.ndarray, frame: _Frame
 ) -> tuple[np.ndarray, float]:
     """((H, W) probability of hair, separation of the two colour models as a median log ratio)."""
     height, face = frame.height, frame.face
@@ -204,19 +243,19 @@ def _colour_rounds(
     )
     prior += np.clip((height - 1.05) * 8.0, 0.0, 1.5) + np.where((height < 0.3) & ~face, -2.0, 0.0)
     # A fringe is darker than the forehead below it, which its colour alone, in its own shade, often does not tell.
-    lit = skin & (height > frame.brow - FOREHEAD_BAND) & (lab[..., 0] > np.median(lab[skin, 0]))
+    lit = skin & (height > frame.brow - FOREHEAD_BAND) & (look[..., 0] > np.median(look[skin, 0]))
     if lit.sum() > MIN_HAIR_PX / 4:
-        forehead = float(np.median(lab[lit, 0]))
-        dark = np.clip((DARK_FRINGE * forehead - lab[..., 0]) / (0.1 * forehead), 0.0, 1.0)
+        forehead = float(np.median(look[lit, 0]))
+        dark = np.clip((DARK_FRINGE * forehead - look[..., 0]) / (0.1 * forehead), 0.0, 1.0)
         prior += np.where(frame.inner & (height > frame.brow), FRINGE_CLAIM * dark, 0.0)
     radius = max(2, round(5 * frame.unit))
     # Brows, eyes, lips and nostrils have hair's colours: the skin's model starts without the face's darkest part.
-    hair, other = crown, skin & (lab[..., 0] > np.quantile(lab[skin, 0], FEATURES_SHARE))
+    hair, other = crown, skin & (look[..., 0] > np.quantile(look[skin, 0], FEATURES_SHARE))
     for step in range(ROUNDS):
         ratio = np.zeros(inside.shape, np.float32)
-        hair_model = _Mixture.fit(lab[hair], HAIR_COLOURS)
-        skin_model = _Mixture.fit(lab[other], SKIN_COLOURS)
-        values = lab[inside]
+        hair_model = _Mixture.fit(look[hair], HAIR_COLOURS)
+        skin_model = _Mixture.fit(look[other], SKIN_COLOURS)
+        values = look[inside]
         ratio[inside] = hair_model.log_density(values) - skin_model.log_density(values)
         evidence = np.clip(ratio, -6.0, 6.0) + prior
         evidence[skin | ~inside] = -9.0
@@ -234,43 +273,54 @@ def _colour_rounds(
 
 
 def _cut_backdrop(
-    lab: np.ndarray, guide: np.ndarray, rgb: np.ndarray, mask: np.ndarray, matte: np.ndarray, depth: np.ndarray, frame: _Frame
+    look: np.ndarray,
+    guide: np.ndarray,
+    rgb: np.ndarray,
+    mask: np.ndarray,
+    matte: np.ndarray,
+    depth: np.ndarray,
+    crown: np.ndarray,
+    frame: _Frame,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Take backdrop seen through the matte's soft rim out of the hair mask and the matte."""
     unit = frame.unit
     near = cv2.dilate((matte > 0.3).astype(np.uint8), _disc(41 * unit)) > 0
     ring = (matte < 0.08) & near & (frame.height > 0.5)
     core = cv2.erode((mask & (matte > 0.9)).astype(np.uint8), _disc(15 * unit)) > 0
+    core |= crown & mask
     if core.sum() < 300:
         core = mask & (matte > 0.95)
     if ring.sum() < 300 or core.sum() < 300:
         return mask, matte
     rim = (matte > 0.02) & (depth < 20 * unit) & (frame.height > 0.5)
     ratio = np.full(mask.shape, 8.0, np.float32)
-    values = lab[rim]
-    ratio[rim] = _Mixture.fit(lab[core], HAIR_COLOURS).log_density(values)
-    ratio[rim] -= _Mixture.fit(lab[ring], BACKDROP_COLOURS).log_density(values)
+    values = look[rim]
+    ratio[rim] = _Mixture.fit(look[core], HAIR_COLOURS).log_density(values)
+    ratio[rim] -= _Mixture.fit(look[ring], BACKDROP_COLOURS).log_density(values)
     evidence = np.clip(ratio, -8.0, 8.0) + (depth / unit - 7.0) * 0.45 + 2.0 * (matte - 0.8)
     hair = (1.0 / (1.0 + np.exp(-evidence))).astype(np.float32)
     for _ in range(2):
         hair = guided_filter(guide, hair, max(2, round(4 * unit)), 4e-4)
     cut = (hair < 0.5) & mask & (frame.height > 0.75) & (depth < 16 * unit)
-    kept = _largest(mask & ~cut)
+    kept = _joined(mask & ~cut, crown, frame)
     cut = mask & ~kept
     softened = guided_filter(rgb / 255.0, np.where(cut, 0.0, matte), max(2, round(3 * unit)), 1e-3)
     return kept, np.minimum(matte, softened)
 
 
-def _tidy(mask: np.ndarray, crown: np.ndarray, skin: np.ndarray, matte: np.ndarray, frame: _Frame) -> np.ndarray:
-    """One blob that reaches the crown, without thin spurs beside the face, without holes."""
+def _joined(mask: np.ndarray, crown: np.ndarray, frame: _Frame) -> np.ndarray:
+    """The parts of a mask that reach the crown: not a neighbour's suit or hair."""
+    _, labels = cv2.connectedComponents(mask.astype(np.uint8))
+    shared = np.bincount(labels[mask & crown], minlength=labels.max() + 1)
+    return mask & (shared > MIN_CROWN_PX * frame.unit**2)[labels]
+
+
+def _tidy(
+    mask: np.ndarray, crown: np.ndarray, covered: np.ndarray, skin: np.ndarray, matte: np.ndarray, frame: _Frame
+) -> np.ndarray:
+    """One blob that reaches the crown, without thin spurs beside the face, without holes; covered: the crown where no skin is."""
     unit = frame.unit
-    count, labels = cv2.connectedComponents(mask.astype(np.uint8))
-    keep = np.zeros(mask.shape, bool)
-    for label in range(1, count):
-        blob = labels == label
-        if (blob & crown).sum() > 50 * unit**2:
-            keep |= blob
-    keep = _largest(cv2.morphologyEx(keep.astype(np.uint8), cv2.MORPH_OPEN, _disc(7 * unit)) > 0)
+    keep = _largest(cv2.morphologyEx(_joined(mask, crown, frame).astype(np.uint8), cv2.MORPH_OPEN, _disc(7 * unit)) > 0)
     wide = cv2.morphologyEx(keep.astype(np.uint8), cv2.MORPH_OPEN, _disc(15 * unit))
     keep &= (cv2.dilate(wide, _disc(5 * unit)) > 0) | (frame.height >= 0.75)
     # Backdrop caught at the outline makes spurs narrower than any tuft.
@@ -278,6 +328,7 @@ def _tidy(mask: np.ndarray, crown: np.ndarray, skin: np.ndarray, matte: np.ndarr
     head = cv2.morphologyEx(person.astype(np.uint8), cv2.MORPH_OPEN, _disc(SPUR_DISC_PX * unit))
     keep &= cv2.dilate(head, _disc(5 * unit)) > 0
     keep = _level_far_side(keep, frame)
+    keep |= _hull(keep) & covered & (matte > 0.9)  # a bright lock at the outline may have the backdrop's colour
     keep = cv2.morphologyEx(keep.astype(np.uint8), cv2.MORPH_CLOSE, _disc(7 * unit))
     outlines, _ = cv2.findContours(keep, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     filled = cv2.drawContours(np.zeros_like(keep), outlines, -1, 1, -1) > 0
@@ -324,6 +375,15 @@ def _symmetric_cap(mask: np.ndarray, matte: np.ndarray, frame: _Frame, skin: np.
     return _largest(cap & ~skin)
 
 
+def _hull(mask: np.ndarray) -> np.ndarray:
+    """(H, W) bool: the convex hull of a mask."""
+    points = np.argwhere(mask)[:, ::-1].astype(np.int32)
+    filled = np.zeros(mask.shape, np.uint8)
+    if len(points):
+        cv2.fillConvexPoly(filled, cv2.convexHull(points), 1)
+    return filled > 0
+
+
 def _largest(mask: np.ndarray) -> np.ndarray:
     count, labels, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8))
     return labels == 1 + int(stats[1:, cv2.CC_STAT_AREA].argmax()) if count > 1 else mask.astype(bool)
@@ -336,15 +396,15 @@ def _disc(diameter: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Mixture:
-    """A Gaussian mixture in Lab whose components are k-means cells."""
+    """A Gaussian mixture of features whose components are k-means cells."""
 
     log_weight: np.ndarray  # (K,) log of share over the square root of the covariance's determinant
-    mean: np.ndarray  # (K, 3)
-    whitening: np.ndarray  # (K, 3, 3) inverse Cholesky factors
+    mean: np.ndarray  # (K, C)
+    whitening: np.ndarray  # (K, C, C) inverse Cholesky factors
 
     @classmethod
     def fit(cls, samples: np.ndarray, size: int) -> _Mixture:
-        """Mixture of `size` cells over (N, 3) Lab samples (8-bit scale); the same samples give the same mixture."""
+        """Mixture of `size` cells over (N, C) samples (8-bit scale); the same samples give the same mixture."""
         samples = samples[:: max(1, len(samples) // MODEL_SAMPLES)].astype(np.float32)
         size = max(1, min(size, len(samples) // 8))
         cv2.setRNGSeed(0)
@@ -354,7 +414,7 @@ class _Mixture:
             cell = samples[labels.ravel() == index]
             if len(cell) < 20 and size > 1:
                 continue
-            covariance = np.cov(cell.T) + np.eye(3) * 16.0
+            covariance = np.cov(cell.T) + np.eye(samples.shape[1]) * 16.0
             weights.append(np.log(len(cell) / len(samples)) - 0.5 * np.log(np.linalg.det(covariance)))
             means.append(cell.mean(0))
             whitenings.append(np.linalg.inv(np.linalg.cholesky(covariance)))
