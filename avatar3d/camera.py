@@ -109,6 +109,13 @@ class Camera:
         scale = np.diag([width / self.width, height / self.height, 1.0])
         return replace(self, width=width, height=height, intrinsics=scale @ self.intrinsics)
 
+    def framed(self, point: np.ndarray, width: int, height: int, view_height_m: float) -> Camera:
+        """The same camera's picture cropped about a world point (3,), `height` pixels for view_height_m at its depth."""
+        (x, y), depth = self.project(np.asarray(point, float))
+        scale = height * depth / (view_height_m * self.intrinsics[1, 1])
+        crop = np.array([[scale, 0, width / 2 - scale * x], [0, scale, height / 2 - scale * y], [0, 0, 1.0]])
+        return replace(self, width=width, height=height, intrinsics=crop @ self.intrinsics)
+
     def moved(self, rotation: np.ndarray, translation: np.ndarray) -> Camera:
         """The camera seen from a frame in which world points are x_world = rotation @ x_new + translation."""
         return replace(

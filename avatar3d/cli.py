@@ -128,7 +128,8 @@ def build_parser() -> argparse.ArgumentParser:
     what.add_argument("--stereo", choices=("side-by-side", "anaglyph"), help="both eyes' views in one picture")
     what.add_argument("--turntable", type=int, metavar="N", help="N views about the head: .mp4, .gif or a .png grid")
     what.add_argument("--cameras", type=Path, metavar="FILE", help="JSON list of {name, width, height, K, R, t}")
-    what.add_argument("--photo-view", action="store_true", help="the photo's own camera and expression")
+    what.add_argument("--photo-view", action="store_true", help="the photo's camera and expression, framed about the head")
+    what.add_argument("--photo-frame", action="store_true", help="the same in the photo's whole frame, to lay over it")
     render.add_argument("--size", type=_size, default=(512, 512), metavar="WxH", help="pixels of each view (default 512x512)")
     render.add_argument("--yaw", type=float, default=0.0, help="degrees, positive toward the subject's left")
     render.add_argument("--pitch", type=float, default=0.0, help="degrees, positive from above")
@@ -370,12 +371,15 @@ def _views(
     if arguments.cameras is not None:
         cameras = _read_cameras(arguments.cameras)
         return [[camera] for camera in cameras], [motions[0]] * len(cameras)
-    if arguments.photo_view:
+    if arguments.photo_view or arguments.photo_frame:
         if avatar.photo_camera is None or avatar.photo_motion is None:
             raise InputError(f"{arguments.avatar} does not hold its photo's camera; enrol it again")
         camera = avatar.photo_camera
-        scale = max(width / camera.width, height / camera.height)
-        camera = camera.resized(max(16, round(camera.width * scale)), max(16, round(camera.height * scale)))
+        if arguments.photo_frame:
+            scale = max(width / camera.width, height / camera.height)
+            camera = camera.resized(max(16, round(camera.width * scale)), max(16, round(camera.height * scale)))
+        else:
+            camera = camera.framed(np.array(_LOOK_AT), width, height, arguments.view_height)
         chosen = motions if arguments.motion is not None or arguments.expression else [avatar.photo_motion]
         return [[camera]] * len(chosen), chosen
     if arguments.turntable is not None:

@@ -63,6 +63,15 @@ def test_resizing_scales_pixels(camera, point, factor):
     assert np.allclose(larger.project(point)[0], camera.project(point)[0] * factor)
 
 
+@given(cameras(), points, st.floats(0.1, 1.0))
+def test_a_framed_picture_shows_the_point_in_its_middle_and_the_asked_height(camera, point, height_m):
+    framed = camera.framed(point, 300, 200, height_m)
+    assert np.allclose(framed.project(point)[0], (150, 100))
+    below = point + height_m / 2 * camera.rotation[1]
+    assert np.allclose(framed.project(below)[0], (150, 200))
+    assert np.array_equal(framed.center, camera.center)
+
+
 @given(cameras(), points, st.tuples(angles, angles, angles, st.floats(0.1, 1.0)), points)
 def test_moving_the_camera_is_moving_the_world(camera, point, quaternion, shift):
     rotation = quaternion_matrix(np.array(quaternion) / np.linalg.norm(quaternion))

@@ -107,6 +107,16 @@ def test_pictures_come_out_as_asked(capsys, tmp_path, avatar_file):
     assert Image.open(tmp_path / "c.png").mode == "RGBA"
 
 
+def test_the_photos_view_is_framed_about_the_head_and_its_frame_is_the_photos(capsys, tmp_path, avatar_file):
+    for flag, name in (("--photo-view", "head.png"), ("--photo-frame", "frame.png")):
+        code, _, err = run(capsys, "render", avatar_file, "-o", tmp_path / name, flag, "--size", "96")
+        assert code == 0, err
+    head = np.asarray(Image.open(tmp_path / "head.png").convert("RGB")).astype(int)
+    drawn = np.abs(head - head[0, 0]).max(-1) > 8
+    rows = np.flatnonzero(drawn.any(1))
+    assert np.ptp(rows) > 0.5 * 96, "the head fills the picture"
+
+
 def test_cameras_from_a_file_draw_from_where_they_stand(capsys, tmp_path, avatar_file):
     cameras = [Camera.orbit(yaw, width=80, height=60, name=name) for name, yaw in (("front", 0.0), ("side", 1.5))]
     (tmp_path / "cameras.json").write_text(json.dumps([camera.to_json() for camera in cameras]))

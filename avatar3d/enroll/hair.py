@@ -22,7 +22,8 @@ MESH_ROWS, MESH_COLUMNS = 36, 64  # 10 mm a cell: the outline's polygon stays wi
 SHELL_SHARE, MIN_SHELL_M, MAX_SHELL_M = 0.35, 0.0012, 0.0032
 SURFACE_LEVEL = 0.66  # the level at which the layers together hide half of what is behind them: the outline one sees
 MESH_MARGIN_M = 0.009  # faces this far beyond the hairline are kept for its ragged strands
-SCALP_BEHIND_M, SCALP_FEATHER_M = 0.003, 0.009  # hair colours the skin from this far behind the hairline, over this width
+# Hair colours the skin from this far behind the hairline, over this width. Long hair stands off: one looks under its edge, at skin.
+SCALP_BEHIND_LONG_M, SCALP_BEHIND_CROPPED_M, SCALP_FEATHER_M = 0.010, 0.003, 0.009
 TUCK_CLEARANCE_M = 0.001  # skin under hair lies this far below the opaque base
 PRESSED_EAR_SHARE = 0.45  # of how far a covered ear stands off the head is kept
 TUCK_REACH_M = 0.04  # skin further out than this over the scalp is not under the hair (the nose, the shoulders)
@@ -140,7 +141,8 @@ def _under_hair(
     # The ray map ends at the neck, and holds nothing for the shoulders or what lies inside the head.
     near = (head.vertex_part == SKIN) & (distance < scalp + TUCK_REACH_M) & (distance > 0.8 * scalp)
     near &= colatitude < MAX_COLATITUDE_RAD - 0.05
-    mask = np.where(near, np.clip((inside - SCALP_BEHIND_M) / SCALP_FEATHER_M, 0, 1), 0).astype(np.float32)
+    behind = SCALP_BEHIND_LONG_M if shape.covered else SCALP_BEHIND_CROPPED_M
+    mask = np.where(near, np.clip((inside - behind) / SCALP_FEATHER_M, 0, 1), 0).astype(np.float32)
     # Hair may stand well off the skin that the photo shows beside it.
     normals = smooth_normals(vertices.astype(np.float32), head.faces, head.weld)
     toward = work.camera.center - vertices

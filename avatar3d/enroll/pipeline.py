@@ -199,8 +199,8 @@ def _assemble(head: HeadModel, fit: FaceFit, skin: SkinResult, hair: HairResult 
 
 
 BUST_FADE_M = (0.004, 0.040)  # from its rim on the bust comes up out of nothing over these, so that no cut is seen
-BUST_UNDERSIDE = (-0.6, -0.1)  # upward part of the normal below which it is its underside, which looks like its inside
-BUST_WHOLE = (0.2, 0.8)  # of the region's weight: the hollow of the throat looks down too, but is no underside
+BUST_UNDERSIDE = (-0.75, -0.35)  # upward part of the normal below which it is its underside, which looks like its inside
+BUST_WHOLE = (0.1, 0.4)  # of the region's weight: the hollow of the throat looks down too, but is no underside
 
 
 def _cover(vertices: np.ndarray, head: HeadModel) -> np.ndarray:

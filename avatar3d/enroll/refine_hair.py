@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from avatar3d.avatar import Avatar, HairShells
-from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
-from avatar3d.enroll.hair_grid import Harmonic, enlarge
+from avatar3d.color import LUMA_BT709, linear_to_srgb, srgb_to_linear, to_u8
+from avatar3d.enroll.hair_grid import Harmonic, blur, enlarge
 from avatar3d.generator.protocol import PhotoEvidence
 from avatar3d.geometry import smoothstep
 from avatar3d.render.frame import SURFACE_HAIR, RenderOptions
@@ -33,7 +33,10 @@ OPAQUE_DEPTH = 5.5  # optical depth that counts as opaque
 TONE_ROWS, TONE_COLUMNS = 72, 128  # grid on which the change of tone is carried on
 TONE_SCREEN = 0.001  # of that grid's harmonic fill: fades over some 30 cells, half way around the head
 TONE_OFFSET, MAX_TONE_CHANGE = 0.02, 0.8
-SEEN_COSINE = (0.27, 0.50)  # to the photo's camera, between which a colour seen in the photo begins to be believed
+# A gap in the hair that its own shade blackens is one view's: turned to the light it is a hole. Pits end this far under the
+# tone around them.
+MAX_PIT_TONE, PIT_TEXELS = 0.75, 26.0
+SEEN_COSINE = (0.36, 0.60)  # to the photo's camera, between which a colour seen in the photo begins to be believed
 
 
 def refine_hair(avatar: Avatar, evidence: PhotoEvidence) -> Avatar:
@@ -228,7 +231,7 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) 
     color[free] = np.clip(before + change, 0.0, 1.0)
     solved = np.zeros(size, np.float32)
     solved.reshape(-1)[free] = np.clip(np.asarray(matrix.sum(0)).ravel() / 0.3, 0, 1)
-    color = _carried_on(srgb_to_linear(hair.color), color.reshape(*size, 3), solved)
+    color = _without_pits(_carried_on(srgb_to_linear(hair.color), color.reshape(*size, 3), solved))
     return to_u8(linear_to_srgb(color))
 
 
@@ -245,6 +248,13 @@ def _carried_on(before: np.ndarray, after: np.ndarray, solved: np.ndarray) -> np
     carried = np.stack([harmonic.fill(change[..., c], 4 * weight**2, TONE_SCREEN, 0.0) for c in range(3)], -1)
     carried = enlarge(np.clip(carried, -MAX_TONE_CHANGE, MAX_TONE_CHANGE), *solved.shape) * (1 - solved[..., None])
     return np.clip((after + TONE_OFFSET) * np.exp(carried) - TONE_OFFSET, 0.0, 1.0)
+
+
+def _without_pits(color: np.ndarray) -> np.ndarray:
+    """(H, W, 3) linear colours whose darkest places are lifted to a floor under the tone around them."""
+    tone = np.log(color @ LUMA_BT709.astype(np.float32) + TONE_OFFSET)
+    lift = np.maximum(blur(tone, PIT_TEXELS) - MAX_PIT_TONE - tone, 0)
+    return np.clip((color + TONE_OFFSET) * np.exp(lift)[..., None] - TONE_OFFSET, 0, 1)
 
 
 def _laplacian(free: np.ndarray, size: tuple[int, int]) -> sp.csr_matrix:

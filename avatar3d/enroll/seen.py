@@ -45,6 +45,7 @@ LIP_MARGIN_M, EYE_MARGIN_M = 0.0004, 0.0001
 GATE_LIGHTNESS, GATE = 2.2, 2.3
 GREY_CHROMA = 1.0  # range of the face's chroma under which its photo is taken for greyscale: then lightness must tell all
 GATE_FACING, FLANK_M = 0.5, 0.05
+RIM_FACING, RIM_M = 0.7, 0.03  # skin turned away this far and this far off the middle catches light from behind the head
 GATE_BRIGHTER = 1.3  # nothing outside the face is this much brighter than it: collars, backdrops
 
 
@@ -141,7 +142,8 @@ def look_at_photo(
     outer = (graph.rest[:, 1] < landmarks[CHIN, 1] + 0.006) | (regions["ears"] > 0.1) | (hair > 0.02) | (regions["face"] < 0.3)
     # Rim light on a flank turned away is no colour of the skin.
     outer |= (facing < GATE_FACING) & (np.abs(graph.rest[:, 0]) > FLANK_M)
-    weight = _gated(weight, colour, core, outer | beside_hair, beside_hair, graph)
+    rim = (facing < RIM_FACING) & (np.abs(graph.rest[:, 0]) > RIM_M)
+    weight = _gated(weight, colour, core, outer | beside_hair, beside_hair, rim, graph)
     return PhotoNodes(
         posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour,
         weight=weight, core=core, brows=brows, eyes=eyes, lips=lips, lip_seen=lip_seen,
@@ -230,9 +232,15 @@ def _lip_redness(linear: np.ndarray, skin: np.ndarray, lip: np.ndarray) -> np.nd
 
 
 def _gated(
-    weight: np.ndarray, linear: np.ndarray, core: np.ndarray, outer: np.ndarray, beside_hair: np.ndarray, graph: NodeGraph
+    weight: np.ndarray,
+    linear: np.ndarray,
+    core: np.ndarray,
+    outer: np.ndarray,
+    beside_hair: np.ndarray,
+    rim: np.ndarray,
+    graph: NodeGraph,
 ) -> np.ndarray:
-    """Weights with what is not of the face's colour taken out beyond the face, and a margin around it."""
+    """Weights with what is not of the face's colour taken out beyond the face, what is brighter at its rim, and a margin."""
     encoded = np.clip(linear, 0, 1) ** (1 / 2.2)
     lab = cv2.cvtColor(encoded[None].astype(np.float32), cv2.COLOR_RGB2LAB)[0].astype(np.float64)
     if core.sum() < 50:
@@ -241,9 +249,10 @@ def _gated(
     spread = np.maximum(1.48 * np.median(np.abs(lab[core] - middle), axis=0), (4, 2, 2))
     colourless = np.ptp(np.percentile(lab[core, 1:], (5, 95), axis=0), axis=0).max() < GREY_CHROMA
     distance = np.sqrt((((lab - middle) / spread / (1 if colourless else GATE_LIGHTNESS, 1, 1)) ** 2).sum(1))
-    alien = (distance > GATE) | (lab[:, 0] > middle[0] + GATE_BRIGHTER * spread[0])
+    bright = lab[:, 0] > middle[0] + GATE_BRIGHTER * spread[0]
+    alien = (distance > GATE) | bright
     alien |= beside_hair & (lab[:, 0] < middle[0] - GATE_HAIR_SHADOW * spread[0])
-    gated = np.where(outer & alien, 0, weight)
-    gated = np.where(outer, graph.eroded(gated, 4), gated)
+    gated = np.where((outer & alien) | (rim & bright), 0, weight)
+    gated = np.where(outer | rim, graph.eroded(gated, 4), gated)
     # A soft rim, never above what was trusted.
     return np.minimum(graph.blurred(graph.eroded(gated, 1), 3), gated)

@@ -88,7 +88,8 @@ def segment(work: WorkPicture, matte: np.ndarray | None = None) -> Segmentation:
     view = np.s_[rows, columns]
     part = _Frame(frame.height[view], frame.lateral[view], frame.face[view], frame.inner[view], frame.brow, frame.turn,
                   frame.unit)  # fmt: skip
-    mask, cut_matte, alpha, confidence, notes = _parse(rgb[view], _features(rgb[view], frame.unit), matte[view].astype(np.float32), part)
+    look = _features(rgb[view], frame.unit)
+    mask, cut_matte, alpha, confidence, notes = _parse(rgb[view], look, matte[view].astype(np.float32), part)
 
     full_matte = matte.astype(np.float32).copy()
     full_matte[view] = cut_matte
@@ -328,7 +329,7 @@ def _tidy(
     head = cv2.morphologyEx(person.astype(np.uint8), cv2.MORPH_OPEN, _disc(SPUR_DISC_PX * unit))
     keep &= cv2.dilate(head, _disc(5 * unit)) > 0
     keep = _level_far_side(keep, frame)
-    keep |= _hull(keep) & covered & (matte > 0.9)  # a bright lock at the outline may have the backdrop's colour
+    keep |= _bright_locks(keep, covered & (matte > 0.9), skin, matte, unit)
     keep = cv2.morphologyEx(keep.astype(np.uint8), cv2.MORPH_CLOSE, _disc(7 * unit))
     outlines, _ = cv2.findContours(keep, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     filled = cv2.drawContours(np.zeros_like(keep), outlines, -1, 1, -1) > 0
@@ -373,6 +374,21 @@ def _symmetric_cap(mask: np.ndarray, matte: np.ndarray, frame: _Frame, skin: np.
     limit = max(np.abs(azimuth[mask & (frame.height > 0.6)]).max(), 1.2)
     cap = (radius > both[bins]) & (np.abs(azimuth) < limit) & (matte > 0.5) & (frame.height > 0.55)
     return _largest(cap & ~skin)
+
+
+def _bright_locks(mask: np.ndarray, allowed: np.ndarray, skin: np.ndarray, matte: np.ndarray, unit: float) -> np.ndarray:
+    """(H, W) bool: gaps within the mask's hull that lie at the outline, where a lit lock may have the backdrop's colour.
+
+    Gaps that border on what belongs to the face are forehead.
+    """
+    gap = _hull(mask) & allowed & ~mask
+    inside = cv2.erode((matte > 0.5).astype(np.uint8), _disc(13 * unit)) > 0
+    _, labels = cv2.connectedComponents((inside & ~mask & ~gap).astype(np.uint8))
+    of_face = np.bincount(labels[skin], minlength=labels.max() + 1) > 0
+    of_face[0] = False
+    face = cv2.dilate(of_face[labels].astype(np.uint8), _disc(5 * unit)) > 0
+    _, labels = cv2.connectedComponents(gap.astype(np.uint8))
+    return gap & (np.bincount(labels[gap & face], minlength=labels.max() + 1) == 0)[labels]
 
 
 def _hull(mask: np.ndarray) -> np.ndarray:

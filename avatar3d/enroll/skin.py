@@ -12,6 +12,7 @@ from avatar3d.avatar import TextureDelta
 from avatar3d.color import LUMA_BT709, linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.eyes import measure_eyes, paint_eyes
+from avatar3d.enroll.eyes_seen import show_eyes
 from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.grain import CLEAR_SKIN, MOST, band_strengths, grain
 from avatar3d.enroll.light import SHADING_POWER, estimate_light
@@ -144,6 +145,7 @@ def build_skin(
     linear = atlas_encoded**GAMMA
     paint_parts(linear, head, texels, eyes.exposure)
     paint_eyes(linear, eyes, view.fit, head, texels)
+    show_eyes(linear, view.picture, nodes, shade_vertex, head, texels)
     if (view.picture.rgb == view.picture.rgb[..., :1]).all():
         # A greyscale photo's head is grey throughout: ivory teeth and a red tongue would be its only colours.
         linear = np.repeat((linear @ LUMA_BT709)[:, None], 3, axis=1)

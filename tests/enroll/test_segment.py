@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from painted_head import paint
+from painted_head import HAIR, paint
 
 from avatar3d.enroll.segment import guided_filter, segment
 
@@ -41,6 +43,33 @@ def test_a_bald_head_has_no_hair_and_says_so():
     found = segment(bald.work, bald.matte)
     assert not found.hair_mask.any()
     assert "no hair was made" in found.notes[0]
+
+
+def without_hue(head):
+    """The painted head as a black-and-white photo, its hair as light as the skin."""
+    grey = np.repeat(head.work.rgb.mean(2, keepdims=True).astype(np.uint8), 3, axis=2)
+    return replace(head.work, rgb=grey)
+
+
+@pytest.mark.parametrize("hair", [HAIR, (150, 150, 150), (225, 225, 225)])
+def test_a_greyscale_photos_hair_is_told_by_lightness_and_texture(hair):
+    head = paint(hair)
+    found = segment(without_hue(head), head.matte)
+    assert iou(found.hair_mask, head.hair) > 0.85
+
+
+def test_a_greyscale_bald_head_stays_bald():
+    bald = paint(hair=None)
+    found = segment(without_hue(bald), bald.matte)
+    assert not found.hair_mask.any()
+
+
+def test_another_head_in_the_matte_is_not_taken_for_hair(painted):
+    picture, matte = painted.work.rgb.copy(), painted.matte.copy()
+    picture[430:560, 40:140], matte[430:560, 40:140] = HAIR, 1.0
+    found = segment(replace(painted.work, rgb=picture), matte)
+    assert not found.hair_mask[430:560, 40:140].any()
+    assert iou(found.hair_mask, painted.hair) > 0.9
 
 
 def test_hair_of_nearly_the_skins_colour_does_not_crash_and_leaves_the_face_alone():

@@ -1,0 +1,108 @@
+"""What the photo shows between the lids, laid onto the painted eyeballs and the lids' rims: iris, white and lash line in their own shade."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from avatar3d.color import LUMA_BT709, srgb_to_linear
+from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.eyes import IRIS
+from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT, PhotoNodes, sample
+from avatar3d.enroll.surface import Atlas
+from avatar3d.head.model import EYES, SKIN, HeadModel
+
+PHOTO_SHARE = 0.9  # where it is seen best; the rest keeps the painted eye's crispness
+RIM_MM = 0.5  # around the lids' landmarks the photo still counts over this width, and fades over as much again
+MIN_OPENING_MM = 2.0  # a narrower slit shows lashes only
+FACING = (0.35, 0.6)  # cosine to the viewing ray over which the photo is believed
+CATCHLIGHT = 2.0  # over the iris's middle brightness: what is brighter on it is a lamp's reflection, which the renderer adds itself
+IRIS_REACH = 1.1  # of the iris's radius, within which that holds
+LASH_LINE = 0.75  # of the skin's brightness that a lid's rim has at most
+TONE_LIMITS = (0.4, 1.25)  # of the tone that the painted rest takes from what is seen
+MIN_TEXELS = 40  # fewer seen texels say nothing about the rest
+
+
+def show_eyes(
+    linear: np.ndarray, picture: WorkPicture, nodes: PhotoNodes, shade_vertex: np.ndarray, head: HeadModel, texels: Atlas
+) -> None:
+    """Blend the photo's albedo into (T, 3) linear texels of both eyes, in place, and give the unseen rest its tone.
+
+    shade_vertex: (V, 3) shade of the vertices as photographed.
+    """
+    points = picture.landmarks_px[:, :2]
+    light = srgb_to_linear(picture.rgb)
+    raster = texels.raster
+    of_part = head.part[raster.triangle]
+    side = np.sign(raster.interpolate(head.faces, head.vertices[:, :1])[:, 0])
+    around = raster.interpolate(head.faces, head.regions["eye_contour"][:, None])[:, 0]
+    lid_rim = (of_part == SKIN) & (around > 0.3)
+    for lids, iris, sign in ((EYE_LEFT, IRIS[0], 1), (EYE_RIGHT, IRIS[1], -1)):
+        opening = _opening(points[list(lids)], light.shape[:2], nodes.mm_px)
+        if opening is None:
+            continue
+        seen = _look(np.flatnonzero((of_part == EYES) & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
+        weight = PHOTO_SHARE * sample(opening, seen.pixels) * _ramp(seen.facing, FACING)
+        centre, ring = iris
+        radius = np.linalg.norm(points[list(ring)] - points[centre], axis=1).mean()
+        on_iris = np.linalg.norm(seen.pixels - points[centre], axis=1) < IRIS_REACH * radius
+        luminance = seen.albedo @ LUMA_BT709
+        if (on_iris & (weight > 0.5)).any():
+            brightest = CATCHLIGHT * np.median(luminance[on_iris & (weight > 0.5)])
+            seen.albedo[on_iris] *= np.minimum(1, brightest / np.maximum(luminance[on_iris], 1e-4))[:, None]
+        _blend(linear, seen, weight)
+        # The rims of the lids bear the lash line, which is narrower than the skin's own look at the photo resolves.
+        rim = _look(np.flatnonzero(lid_rim & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
+        weight = PHOTO_SHARE * sample(opening, rim.pixels)[:, None]
+        painted = linear[rim.rows]
+        linear[rim.rows] = painted + weight * (np.minimum(rim.albedo, LASH_LINE * painted) - painted)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Texels (M,) of the raster in the photo: pixels (M, 2), depth and facing (M,), the albedo there (M, 3)."""
+
+    rows: np.ndarray
+    pixels: np.ndarray
+    depth: np.ndarray
+    facing: np.ndarray
+    albedo: np.ndarray
+
+
+def _look(
+    rows: np.ndarray, light: np.ndarray, picture: WorkPicture, nodes: PhotoNodes, shade_vertex: np.ndarray, head: HeadModel,
+    texels: Atlas,
+) -> _Look:  # fmt: skip
+    places, normals, shade = (
+        texels.raster.interpolate(head.faces, values)[rows] for values in (nodes.posed, nodes.vertex_normals, shade_vertex)
+    )
+    pixels, depth = picture.camera.project(places.astype(np.float64))
+    toward = picture.camera.center - places
+    facing = (normals * toward).sum(1) / np.linalg.norm(toward, axis=1)
+    return _Look(rows, pixels, depth, facing, np.maximum(sample(light, pixels), 0) / shade)
+
+
+def _ramp(values: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+    return np.clip((values - limits[0]) / (limits[1] - limits[0]), 0, 1)
+
+
+def _blend(linear: np.ndarray, seen: _Look, weight: np.ndarray) -> None:
+    """Lay the albedo over its texels by weight (M,) and give the rest of them the tone of what is seen, in place."""
+    painted = linear[seen.rows]
+    sure = weight > 0.5
+    if sure.sum() >= MIN_TEXELS:
+        tone = np.median(seen.albedo[sure] @ LUMA_BT709) / max(float(np.median(painted[sure] @ LUMA_BT709)), 1e-4)
+        painted = painted * np.clip(tone, *TONE_LIMITS)
+    linear[seen.rows] = painted + weight[:, None] * (np.clip(seen.albedo, 0, 1) - painted)
+
+
+def _opening(outline: np.ndarray, shape: tuple[int, int], mm_px: float) -> np.ndarray | None:
+    """(H, W) f32 1 inside an outline (K, 2) of pixels and a little beyond, with a soft rim; None for a slit."""
+    mask = np.zeros(shape, np.uint8)
+    cv2.fillPoly(mask, [np.round((outline - 0.5) * 16).astype(np.int32)], 1, cv2.LINE_8, 4)
+    if 2 * cv2.distanceTransform(mask, cv2.DIST_L2, 5).max() < MIN_OPENING_MM * mm_px:
+        return None
+    outside = cv2.distanceTransform(1 - mask, cv2.DIST_L2, 5)
+    return np.clip(2 - outside / max(RIM_MM * mm_px, 1.0), 0, 1).astype(np.float32)
