@@ -1,4 +1,4 @@
-"""What the photo shows between the lids, laid onto the painted eyeballs and the lids' rims: iris, white and lash line in their own shade."""
+"""The photo between the lids, laid onto the painted eyeballs and the lids' rims: iris, white and lash line in their own shade."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ RIM_MM = 0.5  # around the lids' landmarks the photo still counts over this widt
 MIN_OPENING_MM = 2.0  # a narrower slit shows lashes only
 FACING = (0.35, 0.6)  # cosine to the viewing ray over which the photo is believed
 CATCHLIGHT = 2.0  # over the iris's middle brightness: what is brighter on it is a lamp's reflection, which the renderer adds itself
+PUPIL_LEAST = 0.04  # of the iris's brightness
 IRIS_REACH = 1.1  # of the iris's radius, within which that holds
 LASH_LINE = 0.75  # of the skin's brightness that a lid's rim has at most
 TONE_LIMITS = (0.4, 1.25)  # of the tone that the painted rest takes from what is seen
@@ -48,10 +49,13 @@ def show_eyes(
         centre, ring = iris
         radius = np.linalg.norm(points[list(ring)] - points[centre], axis=1).mean()
         on_iris = np.linalg.norm(seen.pixels - points[centre], axis=1) < IRIS_REACH * radius
-        luminance = seen.albedo @ LUMA_BT709
-        if (on_iris & (weight > 0.5)).any():
-            brightest = CATCHLIGHT * np.median(luminance[on_iris & (weight > 0.5)])
-            seen.albedo[on_iris] *= np.minimum(1, brightest / np.maximum(luminance[on_iris], 1e-4))[:, None]
+        sure = on_iris & (weight > 0.5)
+        if sure.any():
+            luminance, painted = (values @ LUMA_BT709 for values in (seen.albedo, linear[seen.rows]))
+            # No texel is much brighter than the iris, nor the pupil much brighter than a pupil.
+            dark = np.clip(painted / max(float(np.median(painted[sure])), 1e-4), PUPIL_LEAST, 1)
+            brightest = CATCHLIGHT * np.median(luminance[sure]) * dark
+            seen.albedo[on_iris] *= np.minimum(1, brightest / np.maximum(luminance, 1e-4))[on_iris, None]
         _blend(linear, seen, weight)
         # The rims of the lids bear the lash line, which is narrower than the skin's own look at the photo resolves.
         rim = _look(np.flatnonzero(lid_rim & (side == sign)), light, picture, nodes, shade_vertex, head, texels)

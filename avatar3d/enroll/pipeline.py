@@ -19,6 +19,7 @@ from avatar3d.camera import Camera
 from avatar3d.enroll.agreement import Agreement, agreement
 from avatar3d.enroll.cranium import grow_cranium
 from avatar3d.enroll.crop import WorkPicture, between, crop
+from avatar3d.enroll.ears import fit_ears
 from avatar3d.enroll.fit import FaceFit, fit_face
 from avatar3d.enroll.hair import HairResult, build_hair
 from avatar3d.enroll.light import SHADING_POWER
@@ -109,7 +110,7 @@ def enroll(
     with watch("segment"):
         coarse = crop(photo.rgb, fit.camera, face.landmarks.points_px, WORK_IOD_PX, SEGMENT_SIZE_PX)
         segmentation = segment(coarse)
-        fit = grow_cranium(fit, head, coarse, segmentation.matte)
+        fit = fit_ears(grow_cranium(fit, head, coarse, segmentation.matte), head, coarse, segmentation)
     warnings += segmentation.notes
 
     progress(0.18, "estimating the light")

@@ -35,8 +35,8 @@ TONE_SCREEN = 0.001  # of that grid's harmonic fill: fades over some 30 cells, h
 TONE_OFFSET, MAX_TONE_CHANGE = 0.02, 0.8
 # A gap in the hair that its own shade blackens is one view's: turned to the light it is a hole. Pits end this far under the
 # tone around them.
-MAX_PIT_TONE, PIT_TEXELS = 0.75, 26.0
-SEEN_COSINE = (0.36, 0.60)  # to the photo's camera, between which a colour seen in the photo begins to be believed
+MAX_PIT_TONE, PIT_REACH = 0.75, 0.045  # reach: of the texture's height
+SEEN_COSINE = (0.31, 0.54)  # to the photo's camera, between which a colour seen in the photo begins to be believed
 
 
 def refine_hair(avatar: Avatar, evidence: PhotoEvidence) -> Avatar:
@@ -253,7 +253,7 @@ def _carried_on(before: np.ndarray, after: np.ndarray, solved: np.ndarray) -> np
 def _without_pits(color: np.ndarray) -> np.ndarray:
     """(H, W, 3) linear colours whose darkest places are lifted to a floor under the tone around them."""
     tone = np.log(color @ LUMA_BT709.astype(np.float32) + TONE_OFFSET)
-    lift = np.maximum(blur(tone, PIT_TEXELS) - MAX_PIT_TONE - tone, 0)
+    lift = np.maximum(blur(tone, PIT_REACH * len(tone)) - MAX_PIT_TONE - tone, 0)
     return np.clip((color + TONE_OFFSET) * np.exp(lift)[..., None] - TONE_OFFSET, 0, 1)
 
 

@@ -8,9 +8,10 @@ from PIL import Image
 from scipy import ndimage
 
 from avatar3d import cli
-from avatar3d.avatar import PART_EYE, PART_TEETH, PART_TONGUE
+from avatar3d.avatar import PART_EYE, PART_SKIN, PART_TEETH, PART_TONGUE
 from avatar3d.camera import Camera
 from avatar3d.face import FaceTracker
+from avatar3d.geometry import smooth_normals
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.head.model import HeadModel
 from avatar3d.head.rig import pose
@@ -106,6 +107,16 @@ def test_no_hole_and_nothing_floating_from_any_side(astronaut, pitch):
         labels, count = ndimage.label(solid, np.ones((3, 3)))
         sizes = np.sort(ndimage.sum_labels(solid, labels, range(1, count + 1)))
         assert sizes[:-1].sum() <= 20, camera.center
+
+
+def test_the_bust_fades_at_its_rim_and_shows_no_inside(astronaut):
+    avatar, _, _ = astronaut
+    skin = np.unique(avatar.faces[avatar.part == PART_SKIN])
+    normals = smooth_normals(avatar.vertices, avatar.faces, avatar.weld)
+    bust = skin[HeadModel.default().regions["bust"][skin] > 0.9]
+    assert avatar.vertex_alpha[bust[normals[bust, 1] < -0.8]].max() < 0.05
+    assert avatar.vertex_alpha[bust[normals[bust, 1] > 0]].max() > 0.9
+    assert avatar.vertex_alpha[skin[avatar.vertices[skin, 1] > -0.12]].min() == 1
 
 
 def test_the_jaw_shows_teeth_and_tongue_and_the_closed_mouth_neither(astronaut):

@@ -58,3 +58,16 @@ def test_an_avatar_without_hair_is_left_alone(staged):
     bald = replace(avatar, hair=None)
     assert refine_hair(bald, evidence) is bald
     assert refine_hair(avatar, replace(evidence, hair_alpha=None)) is avatar
+
+
+def test_a_black_gap_in_the_photos_hair_is_no_hole_in_the_texture(staged):
+    avatar, evidence, _ = staged
+    hairy = np.argwhere(cv2.erode(evidence.hair_alpha, np.ones((25, 25))) > 0.9)
+    y, x = hairy[len(hairy) // 2]
+    rgb = evidence.rgb.copy()
+    rgb[y - 4 : y + 5, x - 4 : x + 5] = 0
+    pierced = refine_hair(avatar, replace(evidence, rgb=rgb)).hair.color
+    whole = refine_hair(avatar, evidence).hair.color
+    darker = whole.astype(int).mean(-1) - pierced.astype(int).mean(-1)
+    assert darker.max() > 15, "the gap is seen"
+    assert pierced.mean(-1)[darker == darker.max()].min() > 0.3 * whole.mean(-1)[darker == darker.max()].min()

@@ -6,6 +6,7 @@ from staged_face import LIGHT, SKIN_LINEAR, dressed, staged_face
 from avatar3d.color import psnr_db, srgb_to_linear
 from avatar3d.enroll.crop import crop
 from avatar3d.enroll.fit import fit_face
+from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT
 from avatar3d.enroll.skin import build_skin, view_skin
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import EYES, TEETH
@@ -65,6 +66,21 @@ def test_the_photo_is_drawn_again_at_its_own_camera(case, head, request):
     error = frame.to_srgb8((0, 0, 0))[trusted].astype(float) - view.picture.rgb[trusted]
     assert trusted.sum() > 15_000
     assert psnr_db(float((error**2).mean()) / 255**2) > 32
+
+
+def test_the_eyes_are_drawn_as_the_photo_shows_them(calm, head, monkeypatch):
+    _, fit, view, skin = calm
+    picture = view.picture
+    eyes = np.zeros(picture.rgb.shape[:2], np.uint8)
+    for lids in (EYE_LEFT, EYE_RIGHT):
+        cv2.fillPoly(eyes, [np.round(picture.landmarks_px[list(lids), :2]).astype(np.int32)], 1)
+
+    def error(painted):
+        drawn_eyes = drawn(head, fit, painted, fit.motion, picture.camera).to_srgb8((0, 0, 0))[eyes > 0]
+        return np.sqrt(((drawn_eyes.astype(float) - picture.rgb[eyes > 0]) ** 2).mean())
+
+    monkeypatch.setattr("avatar3d.enroll.skin.show_eyes", lambda *_: None)
+    assert error(skin) < 0.85 * error(build_skin(view, np.zeros_like(picture.rgb[..., 0], np.float32)))
 
 
 def test_the_light_is_found_with_its_side(calm):

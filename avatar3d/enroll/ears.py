@@ -1,0 +1,96 @@
+"""The ears, which no landmark sees: turned out and scaled until their outline meets the person's in the photo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+
+from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.fit import FaceFit
+from avatar3d.enroll.segment import Segmentation
+from avatar3d.head.model import SKIN, HeadModel
+
+FLARES_RAD = np.radians([-8.0, 0.0, 8.0, 16.0, 24.0, 32.0])  # about the vertical through the ear's root, outward
+SCALES = (0.9, 1.0, 1.1, 1.2, 1.3)
+OWN_PENALTY_PX = 0.010  # of the looked at pixels, for a step of either: outlines that say nothing leave the ears alone
+ROOT = (0.05, 0.5)  # of the region's weight: where an ear grows out of the head
+MARGIN_M = 0.012  # about the ears within which outlines are compared
+MIN_FREE_SHARE = 0.7  # of a side's pixels that hair leaves free; an ear under more hair is not judged
+MATTE_LEVEL = 0.5
+
+
+def fit_ears(fit: FaceFit, head: HeadModel, work: WorkPicture, segmentation: Segmentation) -> FaceFit:
+    """The fit with both ears turned and scaled alike, as the outline of the sides that the photo shows asks for."""
+    sides = [side for side in (_Side.of(sign, fit, head, work, segmentation) for sign in (-1, 1)) if side is not None]
+    if not sides:
+        return fit
+    best, least = np.zeros_like(fit.vertices), np.inf
+    for flare in FLARES_RAD:
+        for scale in SCALES:
+            offset = ear_offsets(fit.vertices, head, float(flare), scale)
+            cost = np.mean([side.mismatch(fit.vertices + offset) for side in sides])
+            cost += OWN_PENALTY_PX * (abs(flare) / FLARES_RAD[2] + abs(scale - 1) / 0.1)
+            if cost < least:
+                best, least = offset, cost
+    return replace(fit, vertices=fit.vertices + best, neutral_vertices=fit.neutral_vertices + best)
+
+
+def ear_offsets(vertices: np.ndarray, head: HeadModel, flare_rad: float, scale: float) -> np.ndarray:
+    """(V, 3) f32 metres: both ears of (V, 3) vertices turned out by flare_rad and scaled, each about its root."""
+    weight = head.regions["ears"]
+    offset = np.zeros(vertices.shape)
+    for sign in (-1, 1):
+        ear = (weight > 0) & (np.sign(vertices[:, 0]) == sign)
+        root = vertices[ear & (weight > ROOT[0]) & (weight < ROOT[1])].mean(0)
+        cosine, sine = np.cos(flare_rad), np.sin(flare_rad) * sign
+        turn = np.array([[cosine, 0, -sine], [0, 1, 0], [sine, 0, cosine]])
+        moved = (vertices[ear] - root) @ (scale * turn).T + root
+        offset[ear] = weight[ear, None] * (moved - vertices[ear])
+    return offset.astype(np.float32)
+
+
+class _Side:
+    """One side's box in the work picture: the person there, and which pixels are compared."""
+
+    def __init__(self, faces: np.ndarray, work: WorkPicture, person: np.ndarray, judged: np.ndarray) -> None:
+        self._faces, self._camera = faces, work.camera
+        self._person, self._judged = person, judged
+
+    @classmethod
+    def of(
+        cls, sign: int, fit: FaceFit, head: HeadModel, work: WorkPicture, segmentation: Segmentation
+    ) -> _Side | None:
+        """None where the photo hides the ear, or hair lies over it."""
+        ear = (head.regions["ears"] > 0.5) & (np.sign(fit.vertices[:, 0]) == sign)
+        pixels, depth = work.camera.project(fit.vertices[ear].astype(np.float64))
+        margin = MARGIN_M * work.camera.intrinsics[0, 0] / float(depth.mean())
+        low, high = pixels.min(0), pixels.max(0)
+        # Below the lobe come the collar and the neck, inside of the ear the face: neither says anything.
+        columns = np.arange(work.camera.width) + 0.5
+        rows = np.arange(work.camera.height)[:, None] + 0.5
+        box = (columns > low[0] - margin) & (columns < high[0] + margin) & (rows > low[1]) & (rows < high[1])
+        box &= work.inside
+        hair = cv2.dilate((segmentation.hair_alpha > 0.3).astype(np.uint8), np.ones((5, 5), np.uint8)) > 0
+        if not box.any() or (box & hair).sum() > (1 - MIN_FREE_SHARE) * box.sum():
+            return None
+        middle = float(fit.vertices[head.vertex_part == SKIN, 2].mean())
+        toward = work.camera.center - np.array([0, 0, middle])
+        if sign * np.arctan2(toward[0], toward[2]) < -np.radians(20.0):
+            return None  # the head is turned, and this ear lies behind the cheek
+        near = np.sign(fit.vertices[:, 0]) == sign
+        faces = head.faces[(head.part == SKIN) & near[head.faces].all(1)]
+        return cls(faces, work, segmentation.matte > MATTE_LEVEL, box & ~hair)
+
+    def mismatch(self, vertices: np.ndarray) -> float:
+        """Share of the judged pixels that only one of model and photo covers."""
+        drawn = np.zeros(self._judged.shape, np.uint8)
+        pixels = self._camera.project(vertices.astype(np.float64))[0]
+        corners = pixels[self._faces]
+        ys, xs = np.nonzero(self._judged)
+        within = (corners[..., 0].max(1) > xs.min()) & (corners[..., 0].min(1) < xs.max())
+        within &= (corners[..., 1].max(1) > ys.min()) & (corners[..., 1].min(1) < ys.max())
+        for triangle in np.round((corners[within] - 0.5) * 16).astype(np.int32):
+            cv2.fillConvexPoly(drawn, triangle, 1, cv2.LINE_8, 4)
+        return float(((drawn > 0) ^ self._person)[self._judged].mean())
