@@ -379,7 +379,7 @@ def _views(
             scale = max(width / camera.width, height / camera.height)
             camera = camera.resized(max(16, round(camera.width * scale)), max(16, round(camera.height * scale)))
         else:
-            camera = camera.framed(np.array(_LOOK_AT), width, height, arguments.view_height)
+            camera = camera.framed(np.array(_LOOK_AT), width, height, arguments.view_height or _VIEW_HEIGHT_M)
         chosen = motions if arguments.motion is not None or arguments.expression else [avatar.photo_motion]
         return [[camera]] * len(chosen), chosen
     if arguments.turntable is not None:
