@@ -37,6 +37,7 @@ SKIN_DISTANCE = 2.5  # robust standard deviations from the face's median colour 
 FOREHEAD_BAND = 0.1  # of the axis above and below the brows' height
 DARK_FRINGE, FRINGE_CLAIM = 0.90, 4.0  # of the forehead's lightness from which on a fringe is darker; weight of that evidence
 FEATURES_SHARE = 0.2  # of the face's pixels may belong to brows, eyes, lips and nostrils
+TEXTURE_TELLS = 3.0  # hair's texture over the face's, 8-bit scale, below which it says nothing
 BALD_SHARE = 0.75  # of the crown in skin colour: no hair
 SPUR_DISC_PX = 27.0
 MIN_HAIR_PX = 700  # smaller masks are specks
@@ -186,6 +187,8 @@ def _parse(
     if crown.sum() < MIN_HAIR_PX / 4 or skin.sum() < MIN_HAIR_PX:
         return empty, matte, empty.astype(np.float32), 0.3, ["the top of the head is not in the photo; no hair was made"]
 
+    if np.median(look[crown, 3]) < np.median(look[skin, 3]) + TEXTURE_TELLS:
+        look = look * np.array([1, 1, 1, 0], np.float32)  # smooth or blackened hair: colour alone must tell
     bare = crown & _skin_coloured(look, skin)
     if bare.sum() > BALD_SHARE * crown.sum():
         return empty, matte, empty.astype(np.float32), 0.6, ["the head looks bald or shaved; no hair was made"]
