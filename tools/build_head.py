@@ -27,6 +27,7 @@ from avatar3d.head.model import (
     EYE_DISC_POLAR_RAD,
     EYE_DISC_RADIUS,
     EYES,
+    KAPPA_RAD,
     LANDMARKS,
     LASHES,
     MOUTH_BAG,
@@ -170,7 +171,7 @@ EYE_SEGMENTS = 32
 
 
 def eyeball(centre: np.ndarray, radius: float, controls: np.ndarray, columns: int, side: int) -> Piece:
-    """A sphere with its pole on the optical axis (+Z) and a polar texture disc (iris in the middle)."""
+    """A sphere with its pole on the optical axis, KAPPA_RAD outward of +Z, and a polar texture disc (iris in the middle)."""
     polar = np.radians(EYE_RINGS_DEG)[:, None]
     # The pole rows are rings too (32 coincident vertices): every triangle then has its own well-defined texture.
     azimuth = (np.arange(EYE_SEGMENTS) * 2 * np.pi / EYE_SEGMENTS)[None]
@@ -184,6 +185,9 @@ def eyeball(centre: np.ndarray, radius: float, controls: np.ndarray, columns: in
         ],
         -1,
     )
+    outward = side * KAPPA_RAD
+    turn = np.array([[np.cos(outward), 0, np.sin(outward)], [0, 1, 0], [-np.sin(outward), 0, np.cos(outward)]])
+    direction = direction @ turn.T
     disc = np.interp(polar, EYE_DISC_POLAR_RAD, EYE_DISC_RADIUS)
     uv = 0.5 + 0.5 * disc[..., None] * np.stack([np.cos(azimuth), -np.sin(azimuth)], -1)
     rows, count = len(polar), EYE_SEGMENTS

@@ -27,7 +27,7 @@ from avatar3d.enroll.offsets import offset_field
 from avatar3d.enroll.solver import descend
 from avatar3d.errors import InputError
 from avatar3d.face.landmarks import FACE_OVAL, FaceLandmarks
-from avatar3d.head.model import EYES, HeadModel
+from avatar3d.head.model import EYES, KAPPA_RAD, HeadModel
 from avatar3d.head.rig import gaze_angles
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 
@@ -340,7 +340,8 @@ def _depth_jacobian(shape: np.ndarray, rotation: np.ndarray, axis: np.ndarray) -
 
 
 def _gaze(head: HeadModel, vertices: np.ndarray, points: np.ndarray, camera: Camera) -> np.ndarray:
-    """(2,2) yaw toward +X and pitch toward +Y, radians: where the ray through each iris meets the eyeball."""
+    """(2,2) yaw toward +X and pitch toward +Y of the lines of sight, radians: where the ray through each iris meets the eyeball,
+    less what its axis points outward."""
     gaze = np.zeros((2, 2))
     for eye, (centre, radius) in enumerate(zip(head.eye_centres(vertices), head.eye_radii(vertices), strict=True)):
         pixel = points[IRIS_CENTRES[eye], :2]
@@ -350,5 +351,6 @@ def _gaze(head: HeadModel, vertices: np.ndarray, points: np.ndarray, camera: Cam
         off = np.linalg.norm(camera.center + along * ray - centre)
         hit = camera.center + (along - np.sqrt(max(radius**2 - off**2, 0.0))) * ray - centre
         direction = hit / np.linalg.norm(hit)
-        gaze[eye] = np.arctan2(direction[0], direction[2]), np.arcsin(np.clip(direction[1], -1, 1))
+        outward = KAPPA_RAD if eye == 0 else -KAPPA_RAD
+        gaze[eye] = np.arctan2(direction[0], direction[2]) - outward, np.arcsin(np.clip(direction[1], -1, 1))
     return np.clip(gaze, -0.6, 0.6)

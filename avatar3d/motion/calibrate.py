@@ -30,7 +30,7 @@ class Calibration:
 
     offsets (52,): subtracted from the weights. gains (52,): then multiplied, so that a full weight stays full.
     rotation (4,), translation (3,): the head's rest, which becomes the identity. gaze (2, 2): what whole eye angles have too much
-    of in a straight look; of yaw the same for both eyes, so that their axes stand apart as they did (KAPPA_RAD).
+    of in a straight look; of yaw the same for both eyes, so that they converge as they did.
     """
 
     offsets: np.ndarray

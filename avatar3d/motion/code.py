@@ -23,9 +23,6 @@ ARKIT_NAMES: tuple[str, ...] = (
 ARKIT_INDEX: dict[str, int] = {name: index for index, name in enumerate(ARKIT_NAMES)}
 CONFIDENCE_REGIONS: tuple[str, ...] = ("brow", "eyes", "mouth", "tongue", "head")
 LOOK_MAX_RAD = 0.5  # eye turn at an eyeLook weight of one
-# The axis of an eyeball, on which iris and pupil lie, points outward of the line of sight (angle kappa: 5.5° ± 1.3°, Hashemi et al.
-# 2010): eyes whose axes meet at what they look at are seen as crossed. Seven faces of photos and a clip measured 4° to 8°.
-KAPPA_RAD = 0.087
 # Places of the eyeLook weights in ARKit's order: (Down, In, Out, Up) of the left and of the right eye.
 LOOK_INDICES = ((1, 2, 3, 4), (8, 9, 10, 11))
 NECK_M = np.array([0.0, -0.12, -0.095])  # the default head's neck joint, about which a head turns, head frame
@@ -73,7 +70,7 @@ class MotionCode:
     weights: (52,) ARKit weights in [0, 1], order ARKIT_NAMES (values outside are clipped).
     rotation: (4,) unit quaternion xyzw, head to world. translation: (3,) metres, world.
     gaze: (2, 2) [left eye, right eye] × (yaw toward +X, pitch toward +Y), radians, relative to the head, beyond what the
-    eyeLook weights ask for (`look_angles`). Their sum is where the eyeball's axis points, KAPPA_RAD outward of the line of sight.
+    eyeLook weights ask for (`look_angles`). Their sum is the line of sight.
     confidence: (5,) in [0, 1] for CONFIDENCE_REGIONS. time_ns: monotonic capture time. sequence: source counter.
     Raises InputError on a wrong shape, a value that is not finite, or a quaternion of zero length.
     """

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from avatar3d.head.rig import gaze_angles, head_transform
-from avatar3d.motion.code import KAPPA_RAD, LOOK_INDICES, LOOK_MAX_RAD, MotionCode, look_angles
+from avatar3d.motion.code import LOOK_INDICES, LOOK_MAX_RAD, MotionCode, look_angles
 from avatar3d.runtime.idle import smooth_step
 
 EASY_RAD = 0.5  # eyes turn as far as that without the head; beyond, contact fades
@@ -28,16 +28,12 @@ class Gaze:
 
 
 def contact_angles(motion: MotionCode, joints: Mapping[str, np.ndarray], target_m: np.ndarray) -> np.ndarray:
-    """(2, 2) yaw and pitch of [left, right] eye, radians, that look at a point (3,) of the world the motion moves the head in.
-
-    The eyeballs' axes are turned outward of the lines of sight by KAPPA_RAD.
-    """
+    """(2, 2) yaw and pitch of [left, right] eye, radians, that look at a point (3,) of the world the motion moves the head in."""
     rotation, shift = head_transform(motion, joints)
     angles = np.zeros((2, 2))
     for eye, name in enumerate(("leftEye", "rightEye")):
         x, y, z = rotation.T @ (np.asarray(target_m) - shift) - np.asarray(joints[name], float)
-        outward = KAPPA_RAD if eye == 0 else -KAPPA_RAD
-        angles[eye] = math.atan2(x, z) + outward, math.atan2(y, math.hypot(x, z))
+        angles[eye] = math.atan2(x, z), math.atan2(y, math.hypot(x, z))
     return angles
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from avatar3d.face.landmarks import FACE_OVAL, LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS, FaceLandmarks
 from avatar3d.head.landmarks import fitting_head
-from avatar3d.motion.code import ARKIT_INDEX, KAPPA_RAD, LOOK_INDICES, LOOK_MAX_RAD, NECK_M, MotionCode, look_angles
+from avatar3d.motion.code import ARKIT_INDEX, LOOK_INDICES, LOOK_MAX_RAD, NECK_M, MotionCode, look_angles
 from avatar3d.motion.rotation import matrix_quaternion
 
 # A video seldom says its focal length; 1.6 times the longer side is a webcam or phone at arm's length (photos use the same).
@@ -29,13 +29,12 @@ RIDGE = np.diag([1e-3, 1e-3, 1e-3, 1.0, 1.0, 1.0])  # keeps a step finite where 
 # How fast the landmarks of the person at hand replace those of the average head, and how many frames are wanted first.
 SHAPE_FRAMES = 60
 SHAPE_MIN_COSINE = 0.9  # only frames nearer the front than this teach the shape
-# Lines of sight meet at what is looked at, each turned inward by half a degree (far away) to three (at arm's length); the eyeballs'
-# axes lie KAPPA_RAD outward of them. Where the corners of a person's eyes lie about the eyeballs differs by as much, so the mean of
+# Lines of sight meet at what is looked at, each turned inward by half a degree (far away) to three (at arm's length). Where the corners of a person's eyes lie about the eyeballs differs by as much, so the mean of
 # what is measured is taken as that of somebody who looks a metre away, and of the changes about it, mostly noise, a share.
-REST_INWARD_RAD = 0.03 - KAPPA_RAD  # of each eye's axis
+REST_INWARD_RAD = 0.03  # of each eye
 VERGENCE_SHARE = 0.3
-# No axis is turned further: inward for something 20 cm away, outward for the horizon.
-MOST_INWARD_RAD, LEAST_INWARD_RAD = 0.15 - KAPPA_RAD, -KAPPA_RAD
+# No eye is turned further: inward for something 20 cm away, outward for the horizon.
+MOST_INWARD_RAD, LEAST_INWARD_RAD = 0.15, 0.0
 VERGENCE_FRAMES = 90  # the running mean's memory, once so many frames were seen
 CLOSED_EYE = 0.55  # an eyeBlink above this hides the iris
 GAZE_MAX_RAD = 0.7

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from avatar3d.head.rig import eye_rotation, gaze_angles, head_transform
-from avatar3d.motion.code import ARKIT_INDEX, KAPPA_RAD, LOOK_MAX_RAD, MotionCode
+from avatar3d.motion.code import ARKIT_INDEX, LOOK_MAX_RAD, MotionCode
 from avatar3d.motion.csv import head_rotation
 from avatar3d.runtime.gaze import EASY_RAD, FASTEST_RAD_S, OWN_RAD, follow, wanted_angles, with_gaze
 
@@ -27,16 +27,16 @@ def test_each_eye_meets_the_point_whatever_the_head_does(yaw, pitch, aside, away
     if np.hypot(*angles.T).max() >= EASY_RAD:  # contact fades: see the test of what is out of reach
         return
     rotation, shift = head_transform(looking, JOINTS)
-    for name, outward, (eye_yaw, eye_pitch) in zip(("leftEye", "rightEye"), (KAPPA_RAD, -KAPPA_RAD), angles, strict=True):
+    for name, (eye_yaw, eye_pitch) in zip(("leftEye", "rightEye"), angles, strict=True):
         centre = rotation @ JOINTS[name] + shift
-        ray = rotation @ eye_rotation(eye_yaw - outward, eye_pitch) @ [0, 0, 1]  # the line of sight
+        ray = rotation @ eye_rotation(eye_yaw, eye_pitch) @ [0, 0, 1]  # the line of sight
         to_target = (target - centre) / np.linalg.norm(target - centre)
         assert ray @ to_target == pytest.approx(1.0, abs=1e-6)
 
 
 def test_near_points_make_the_eyes_converge():
     angles = wanted_angles(MotionCode(), JOINTS, np.array([0.0, 0.0, 0.3]))
-    assert angles[0, 0] < KAPPA_RAD - 0.09 and angles[1, 0] > 0.09 - KAPPA_RAD
+    assert angles[0, 0] < -0.09 and angles[1, 0] > 0.09
 
 
 @pytest.mark.parametrize("target", [(2.0, 0.0, 0.2), (0.0, 1.0, -1.0), (0.0, -3.0, 0.5)])
