@@ -29,8 +29,9 @@ RIDGE = np.diag([1e-3, 1e-3, 1e-3, 1.0, 1.0, 1.0])  # keeps a step finite where 
 # How fast the landmarks of the person at hand replace those of the average head, and how many frames are wanted first.
 SHAPE_FRAMES = 60
 SHAPE_MIN_COSINE = 0.9  # only frames nearer the front than this teach the shape
-# Lines of sight meet at what is looked at, each turned inward by half a degree (far away) to three (at arm's length). Where the corners of a person's eyes lie about the eyeballs differs by as much, so the mean of
-# what is measured is taken as that of somebody who looks a metre away, and of the changes about it, mostly noise, a share.
+# Lines of sight meet at what is looked at, each turned inward by half a degree (far away) to three (at arm's length). Where
+# the corners of a person's eyes lie about the eyeballs differs by as much, so the mean of what is measured is taken as that
+# of somebody who looks a metre away, and of the changes about it, mostly noise, a share.
 REST_INWARD_RAD = 0.03  # of each eye
 VERGENCE_SHARE = 0.3
 # No eye is turned further: inward for something 20 cm away, outward for the horizon.

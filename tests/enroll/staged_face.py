@@ -13,7 +13,7 @@ from avatar3d.camera import Camera
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.field.shells import uv_raster
 from avatar3d.head.landmarks import fitting_head
-from avatar3d.head.model import EYES, LASHES, TEETH, HeadModel
+from avatar3d.head.model import EYES, KAPPA_RAD, LASHES, TEETH, HeadModel
 from avatar3d.head.rig import eye_rotation, gaze_angles, pose
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import RenderOptions
@@ -48,7 +48,7 @@ def landmarks_of(head: HeadModel, vertices: np.ndarray, motion: MotionCode, came
     for eye in (1, 0):  # the right iris comes first
         yaw, pitch = gaze_angles(motion)[eye]
         centre, radius = head.eye_centres(vertices)[eye], head.eye_radii(vertices)[eye]
-        turn = eye_rotation(yaw, pitch)
+        turn = eye_rotation(yaw, pitch) @ eye_rotation(KAPPA_RAD if eye == 0 else -KAPPA_RAD, 0.0)
         ring = [(0, 0)] + [(np.cos(a) * head.iris_radius, np.sin(a) * head.iris_radius) for a in np.arange(4) * np.pi / 2]
         points.append(np.array([centre + turn @ (x, y, np.sqrt(radius**2 - x * x - y * y)) for x, y in ring]))
     pixels, depth = camera.project(np.concatenate(points).astype(np.float64))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from avatar3d.errors import InputError
-from avatar3d.head.model import EYES, LASHES, MOUTH_BAG, PART_NAMES, SKIN, TEETH, TONGUE, HeadModel, load_head
+from avatar3d.head.model import EYES, KAPPA_RAD, LASHES, MOUTH_BAG, PART_NAMES, SKIN, TEETH, TONGUE, HeadModel, load_head
+from avatar3d.head.rig import eye_rotation
 from avatar3d.motion.code import ARKIT_NAMES
 from avatar3d.resources import asset_path
 
@@ -274,8 +275,9 @@ def test_the_outer_skin_fills_most_of_the_atlas_without_overlap(head):
 
 
 def test_eye_discs_map_polar_angles_back_and_forth(head):
-    for index, disc, centre in zip(head.eye_vertices, head.eye_uv, head.eye_centres(head.vertices), strict=True):
-        direction = head.vertices[index] - centre
+    eyes = zip(head.eye_vertices, head.eye_uv, head.eye_centres(head.vertices), (KAPPA_RAD, -KAPPA_RAD), strict=True)
+    for index, disc, centre, outward in eyes:
+        direction = (head.vertices[index] - centre) @ eye_rotation(outward, 0.0)  # about the eyeball's axis
         polar, azimuth = disc.polar(head.uv[index])
         expected = np.arctan2(np.hypot(direction[:, 0], direction[:, 1]), direction[:, 2])
         np.testing.assert_allclose(polar, expected, atol=2e-3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from avatar3d.head.model import EYES, LASHES, SKIN, HeadModel
+from avatar3d.head.model import EYES, KAPPA_RAD, LASHES, SKIN, HeadModel
 from avatar3d.head.rig import LOOK_MAX_RAD, eye_rotation, gaze_angles, head_transform, pose
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode, quaternion_matrix
 
@@ -26,11 +26,19 @@ def turn(axis: list[float], angle: float) -> np.ndarray:
     return np.r_[np.sin(angle / 2) * np.array(axis), np.cos(angle / 2)]
 
 
-def pupil(head: HeadModel, posed: np.ndarray, side: int) -> np.ndarray:
-    """Direction of the pole of an eyeball from the centre it had."""
-    index = head.eye_vertices[side]
-    pole = index[np.argmax(head.vertices[index, 2])]
-    return (posed[pole] - head.eye_centres(head.vertices)[side]) / head.eye_radii(head.vertices)[side]
+def sight(head: HeadModel, posed: np.ndarray, side: int) -> np.ndarray:
+    """Line of sight of an eye: +Z, turned as the eyeball was turned."""
+    index, centre = head.eye_vertices[side], head.eye_centres(head.vertices)[side]
+    rotation = np.linalg.lstsq(head.vertices[index] - centre, posed[index] - centre, rcond=None)[0].T
+    return rotation[:, 2]
+
+
+def test_the_pupils_axes_at_rest_point_outward_of_the_lines_of_sight(head):
+    for side, outward in enumerate((KAPPA_RAD, -KAPPA_RAD)):
+        index = head.eye_vertices[side]
+        pole = index[np.argmin(np.linalg.norm(head.uv[index] - head.eye_uv[side].centre, axis=1))]
+        axis = (head.vertices[pole] - head.eye_centres(head.vertices)[side]) / head.eye_radii(head.vertices)[side]
+        np.testing.assert_allclose(axis, eye_rotation(outward, 0.0)[:, 2], atol=1e-3)
 
 
 def test_nothing_moves_without_motion(head):
@@ -47,7 +55,7 @@ def test_rotation_matrix_agrees_with_the_right_hand_rule():
 def test_gaze_turns_each_eye_toward_its_angles(head):
     posed = pose(head, head.vertices, MotionCode(gaze=np.array([[0.3, 0.1], [-0.2, -0.15]])))
     for side, (yaw, pitch) in enumerate(((0.3, 0.1), (-0.2, -0.15))):
-        direction = pupil(head, posed, side)
+        direction = sight(head, posed, side)
         np.testing.assert_allclose(np.arctan2(direction[0], direction[2]), yaw, atol=1e-3)
         np.testing.assert_allclose(np.arcsin(direction[1]), pitch, atol=1e-3)
     still = head.vertex_part != EYES
@@ -61,8 +69,8 @@ def test_gaze_turns_each_eye_toward_its_angles(head):
 )  # fmt: skip
 def test_look_weights_turn_the_right_eye_the_right_way(head, name, side, axis, sign):
     posed = pose(head, head.vertices, MotionCode(weights=weights(**{name: 1.0})))
-    np.testing.assert_allclose(pupil(head, posed, side)[axis], sign * np.sin(LOOK_MAX_RAD), atol=2e-3)
-    np.testing.assert_allclose(pupil(head, posed, 1 - side), [0, 0, 1], atol=1e-3)
+    np.testing.assert_allclose(sight(head, posed, side)[axis], sign * np.sin(LOOK_MAX_RAD), atol=2e-3)
+    np.testing.assert_allclose(sight(head, posed, 1 - side), [0, 0, 1], atol=1e-3)
 
 
 def test_gaze_is_limited_to_what_an_eye_can_do():
