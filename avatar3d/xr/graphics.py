@@ -17,7 +17,7 @@ GL_TEXTURE_2D = 0x0DE1
 GL_RENDERBUFFER = 0x8D41
 GL_FRAMEBUFFER_COMPLETE = 0x8CD5
 ALL_LAYERS = -1
-_U, _I, _P = ctypes.c_uint, ctypes.c_int, ctypes.c_void_p
+_U, _I = ctypes.c_uint, ctypes.c_int
 # OpenGL 3.0 core, chapter 4.4: result, then arguments.
 _PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "glGenFramebuffers": (None, _I, ctypes.POINTER(_U)),

@@ -72,6 +72,7 @@ def test_layers_hold_them_where_the_gpu_morphs_too(
 def test_small_faces_are_turned_around_for_both_alike(drawer: RealtimeRenderer, layers: LayeredTarget) -> None:
     """A head of some pixels: rounded to parts of a pixel, many of its faces show their other side."""
     area = (0, 0, 40, 32)
+    pixels(layers)  # empty around the area too
     for step in range(12):
         cameras = stereo_pair(Camera.orbit(0.5 * step, 0.1, distance_m=1.5, width=40, height=32, view_height_m=0.6))
         drawer.draw(MotionCode(), cameras, layers.eyes, OPTIONS[2], viewports=[area, area])
