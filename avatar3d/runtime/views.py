@@ -29,6 +29,19 @@ class EyeView:
     angles: tuple[float, float, float, float]
 
 
+def is_rotation(orientation: Sequence[float]) -> bool:
+    """Whether four numbers are a quaternion that can be normalised; runtimes give zeros for what they do not know yet."""
+    length = float(np.linalg.norm(np.asarray(orientation, np.float64)))
+    return 0.5 < length < 2.0
+
+
+def is_view(view: EyeView) -> bool:
+    """Whether an eye's pose is one, and its frustum not empty."""
+    left, right, up, down = view.angles
+    numbers = np.isfinite([*view.angles, *view.position]).all()
+    return bool(numbers and left != right and up != down and is_rotation(view.orientation))
+
+
 def camera_of(view: EyeView, width: int, height: int, name: str = "") -> Camera:
     """The camera of an eye that draws width × height pixels. Raises InputError for an empty frustum.
 

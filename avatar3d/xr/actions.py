@@ -9,6 +9,7 @@ import numpy as np
 
 from avatar3d.motion.code import quaternion_matrix
 from avatar3d.runtime.placement import Placement
+from avatar3d.runtime.views import is_rotation
 from avatar3d.xr import openxr
 
 HANDS = ("/user/hand/left", "/user/hand/right")
@@ -20,9 +21,7 @@ GRABS = {
     "/interaction_profiles/htc/vive_controller": "input/squeeze/click",
     "/interaction_profiles/microsoft/motion_controller": "input/squeeze/click",
 }
-SYNC_EVERY_NS = (
-    25_000_000  # while nothing is held: a grab this much later is not felt, and each look costs calls to the runtime
-)
+SYNC_EVERY_NS = 25_000_000  # while nothing is held: a grab this much later is not felt, and each look costs calls
 GAZE = "XR_EXT_eye_gaze_interaction"
 GAZE_PROFILE = "/interaction_profiles/ext/eye_gaze_interaction"
 GAZE_PATH = "/user/eyes_ext/input/gaze_ext/pose"
@@ -113,9 +112,13 @@ class Actions:
         return [pose.orientation.x, pose.orientation.y, pose.orientation.z, pose.orientation.w]
 
     def _locate(self, space: Any, base_space: Any, runtime_time: int, known: Any) -> Any:
-        """The XrPosef of a space, None where the `known` flags are not all set."""
+        """The XrPosef of a space, None where the `known` flags are not all set or its orientation is none."""
         location = self._xr.locate_space(space, base_space, runtime_time)
-        return location.pose if int(location.location_flags) & known.value == known.value else None
+        if int(location.location_flags) & known.value != known.value:
+            return None
+        pose = location.pose
+        turn = pose.orientation.x, pose.orientation.y, pose.orientation.z, pose.orientation.w
+        return pose if is_rotation(turn) else None
 
 
 def _placement(pose: Any) -> Placement:

@@ -19,7 +19,7 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.render.stereo import DepthArray
 from avatar3d.render.stereo import offered as offered_stereo
 from avatar3d.runtime.placement import Placement
-from avatar3d.runtime.views import FAR_M, NEAR_M, EyeView, angles_of
+from avatar3d.runtime.views import FAR_M, NEAR_M, EyeView, angles_of, is_view
 from avatar3d.xr import openxr
 from avatar3d.xr.actions import GAZE, Actions
 from avatar3d.xr.face import EXTENSIONS as FACES
@@ -256,7 +256,10 @@ class HeadsetSession:
 
     def _handle(self, event: Any) -> None:
         xr = self._xr
-        kind = xr.StructureType(event.type)
+        try:
+            kind = xr.StructureType(event.type)
+        except ValueError:  # a kind that pyopenxr does not know is of nothing that was enabled
+            return
         if kind == xr.StructureType.EVENT_DATA_INSTANCE_LOSS_PENDING:
             raise openxr.RuntimeGone("the OpenXR runtime is shutting down; start it again")
         if kind == xr.StructureType.EVENT_DATA_REFERENCE_SPACE_CHANGE_PENDING:
@@ -396,15 +399,17 @@ class HeadsetSession:
             self._covered[image] = (width, height)
 
     def locate(self, timing: FrameTiming) -> list[EyeView] | None:
-        """Where the eyes will be when the frame is shown, as late as it is asked; None while the head is not tracked."""
+        """Where the eyes will be when the frame is shown, as late as it is asked; None while the head is not tracked.
+
+        An empty view or a pose that is none (a runtime that does not know yet gives zeros) counts as not tracked.
+        """
         xr = self._xr
         with openxr.failures_as_sentences("locating the eyes"):
             info = xr.ViewLocateInfo(self._kind, timing.runtime_time, self._space)
             state, located = xr.locate_views(self._session, info)
         if not int(state.view_state_flags) & xr.ViewStateFlags.ORIENTATION_VALID_BIT.value:
             return None
-        self._located = located
-        return [
+        views = [
             EyeView(
                 (view.pose.orientation.x, view.pose.orientation.y, view.pose.orientation.z, view.pose.orientation.w),
                 (view.pose.position.x, view.pose.position.y, view.pose.position.z),
@@ -412,6 +417,10 @@ class HeadsetSession:
             )
             for view in located
         ]
+        if not all(map(is_view, views)):
+            return None
+        self._located = located
+        return views
 
     def holding(self, timing: FrameTiming) -> Placement | None:
         """Pose of the hand that holds something when the frame is shown, None where none does."""

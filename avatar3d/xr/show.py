@@ -36,9 +36,7 @@ from avatar3d.xr.wearer import Wearer
 
 IDLE_S = 0.01  # between two looks at the runtime's events while it shows nothing
 RECONNECT_EVERY_S = 0.5
-LATE_END_NS = (
-    2_000_000  # a frame that is handed over this shortly before its display will not be shown then: compositors draw, too
-)
+LATE_END_NS = 2_000_000  # a frame handed over this shortly before its display will not be shown then: compositors draw, too
 AHEAD = (0.0, 0.0, 0.0, 1.0)  # gaze of eyes that look where the head does
 NOT_READY_S = 30.0  # with a number of frames asked for, a headset that lies on the table ends in an error, not in a long wait
 

@@ -32,7 +32,8 @@ class PlayedRuntime:
     face: {place: weight} told by the trackers. held: pose of a hand that holds, {0 or 1: XrPosef}. eyes: quaternion xyzw of the
     gaze or None. levels: thermal level by domain. events: to be polled. masks: (vertices, indices) of what is hidden by eye.
     arrays: whether a swapchain may have two layers. formats: of images. warp_size: of motion vectors, as recommended. moved:
-    metres that the viewer went to the right. views: of each frame that was ended, the structures of each eye's view.
+    metres that the viewer went to the right. head, fov: orientation and angles of both eyes. views: of each frame that was ended,
+    the structures of each eye's view.
     """
 
     def __init__(self, xr, graphics, extensions=()):
@@ -53,6 +54,8 @@ class PlayedRuntime:
         self.formats = [GL_SRGB8_ALPHA8]
         self.warp_size = (24, 20)
         self.moved = 0.0
+        self.head = (0.0, 0.0, 0.0, 1.0)
+        self.fov = (-0.7, 0.7, 0.7, -0.7)
         self.views: list[list[list[object]]] = []
         self.ends: list[int] = []  # layers of each frame that was ended
         self._spaces: dict[int, str] = {}
@@ -182,8 +185,8 @@ class PlayedRuntime:
         xr = self._xr
         views = [
             xr.View(
-                pose=xr.Posef(xr.Quaternionf(0, 0, 0, 1), xr.Vector3f(side * 0.0315 + self.moved, 1.6, 0)),
-                fov=xr.Fovf(-0.7, 0.7, 0.7, -0.7),
+                pose=xr.Posef(xr.Quaternionf(*self.head), xr.Vector3f(side * 0.0315 + self.moved, 1.6, 0)),
+                fov=xr.Fovf(*self.fov),
             )
             for side in (-1, 1)
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -140,6 +141,26 @@ def test_eyes_alone_are_told_and_may_be_closed_or_lost(monkeypatch):
         assert session.gaze(timing) is None
         runtime.eyes = _turn((1, 0, 0), 0.3)
         np.testing.assert_allclose(session.gaze(timing), runtime.eyes, atol=1e-6)
+
+
+def test_what_a_runtime_does_not_know_yet_counts_as_not_there(monkeypatch):
+    with played_runtime(monkeypatch, GAZE) as runtime, _opened(runtime, face=True) as session:
+        timing = _frame(session)
+        assert session.locate(timing) is not None
+        runtime.fov = (0.0, 0.0, 0.0, 0.0)
+        assert session.locate(timing) is None
+        runtime.fov, runtime.head = (-0.7, 0.7, 0.7, -0.7), (0.0, 0.0, 0.0, 0.0)
+        assert session.locate(timing) is None
+        runtime.eyes = [0.0, 0.0, 0.0, 0.0]
+        runtime.held = {0: xr.Posef(xr.Quaternionf(0, 0, 0, math.nan), xr.Vector3f(0, 1, 0))}
+        assert session.gaze(timing) is None and session.holding(timing) is None
+
+
+def test_an_event_of_an_unknown_kind_is_passed_over(monkeypatch):
+    with played_runtime(monkeypatch) as runtime, _opened(runtime) as session:
+        runtime.events.append(SimpleNamespace(type=1_999_999_999))
+        _frame(session)
+        assert session.running
 
 
 def test_a_grab_is_the_pose_of_the_hand_that_holds(monkeypatch):
