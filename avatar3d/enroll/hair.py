@@ -9,14 +9,15 @@ import numpy as np
 from avatar3d.avatar import HairShells
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.fit import FaceFit
-from avatar3d.enroll.hair_grid import MAX_COLATITUDE_RAD, enlarge, ray_angles, ray_directions, sample
+from avatar3d.enroll.hair_grid import MAX_COLATITUDE_RAD, blur, enlarge, ray_angles, ray_directions, sample
 from avatar3d.enroll.hair_shape import COLUMNS, ROWS, HairShape, build_shape, look_up
 from avatar3d.enroll.hair_texture import LEVELS, OCCLUSION, HairTexture, build_texture
 from avatar3d.enroll.segment import Segmentation
 from avatar3d.geometry import smooth_normals
 from avatar3d.head.model import SKIN, HeadModel
 
-MESH_ROWS, MESH_COLUMNS = 36, 64  # 10 mm a cell: the outline's polygon stays within 0.15 mm of round
+MESH_ROWS, MESH_COLUMNS = 28, 48  # 13 mm a cell: the outline's polygon stays within 0.15 mm of round
+BUMP_CELLS = 0.8  # blur of the surface before the mesh samples it, cells of the ray map
 # Depth of the strand layers over the thickness, and its bounds: in the upper one the levels lie a pixel apart at arm's length,
 # so that at the outline they melt into one soft edge.
 SHELL_SHARE, MIN_SHELL_M, MAX_SHELL_M = 0.35, 0.0012, 0.0032
@@ -81,10 +82,14 @@ class _Mesh:
         rows, columns = MESH_ROWS, MESH_COLUMNS
         v, u = np.meshgrid(np.arange(rows + 1) / rows, np.arange(columns + 1) / columns, indexing="ij")
         theta, colatitude = (u * 2 - 1) * np.pi, v * MAX_COLATITUDE_RAD
-        radius, layer = sample(shape.radius, theta, colatitude), sample(depth, theta, colatitude)
+        # A bump narrower than a cell would be a corner where it meets a vertex, and nothing beside one.
+        radius = sample(blur(shape.radius, BUMP_CELLS), theta, colatitude)
+        layer = sample(depth, theta, colatitude)
         radius[0], layer[0] = radius[1].mean(), layer[1].mean()
+        # Flat faces lie inside a round surface, on average by this share of its radius: their corners stand out by as much.
+        flat = ((MAX_COLATITUDE_RAD / rows) ** 2 + (2 * np.pi / columns * np.sin(colatitude)) ** 2) / 12
         rays = ray_directions(theta, colatitude)
-        base = shape.centre + rays * (radius - SURFACE_LEVEL * layer)[..., None]
+        base = shape.centre + rays * (radius * (1 + flat) - SURFACE_LEVEL * layer)[..., None]
         u[0] = (np.arange(columns + 1) + 0.5) / columns  # each triangle of the pole's fan looks at its own middle
         u[0] = np.minimum(u[0], 1.0)
         index = np.arange(base[..., 0].size).reshape(rows + 1, columns + 1)
