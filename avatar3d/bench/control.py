@@ -10,10 +10,10 @@ import numpy as np
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.render.gpu_avatar import matrix_bytes
+from avatar3d.render.raw_gl import GL_SRGB8_ALPHA8
 from avatar3d.render.realtime import fill
 from avatar3d.render.scene import Scene
 
-GL_SRGB8_ALPHA8 = 0x8C43
 _VERTEX = """#version 330
 in vec3 position; in vec3 shade; in vec2 uv;
 uniform mat4 view_projection;

@@ -33,19 +33,18 @@ class BufferTexture:
     """
 
     def __init__(self, context: Any, values: Any, channels: int = 1) -> None:
-        size = 4
-        self._buffer = None
-        if isinstance(values, np.ndarray):
+        own, size, limit = isinstance(values, np.ndarray), 4, context.info["GL_MAX_TEXTURE_BUFFER_SIZE"]
+        if own:
             channels, size = values.shape[1], values.itemsize
-            values = self._buffer = context.buffer(np.ascontiguousarray(values).tobytes())
-        entries, limit = values.size // (channels * size), context.info["GL_MAX_TEXTURE_BUFFER_SIZE"]
+        entries = len(values) if own else values.size // (channels * size)
         if entries > limit:
             raise InputError(f"the field has {entries} table entries, this driver reads up to {limit}; use the baked form")
         self._context = context
+        self._buffer = context.buffer(np.ascontiguousarray(values).tobytes()) if own else None
         self._name = ctypes.c_uint()
         self._call("glGenTextures", 1, ctypes.byref(self._name))
         self.use(0)
-        self._call("glTexBuffer", GL_TEXTURE_BUFFER, FORMATS[channels, size], values.glo)
+        self._call("glTexBuffer", GL_TEXTURE_BUFFER, FORMATS[channels, size], (values if self._buffer is None else self._buffer).glo)
 
     def _call(self, function: str, *arguments: Any) -> None:
         call(self._context, function, *arguments)

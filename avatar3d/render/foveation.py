@@ -18,15 +18,14 @@ from avatar3d.errors import InputError
 from avatar3d.render.frame import Precision, RenderOptions
 from avatar3d.render.hidden_area import rectangle
 from avatar3d.render.part import Box, Part
+from avatar3d.render.raw_gl import GL_FRAMEBUFFER_SRGB
 from avatar3d.render.shaders import assemble
 from avatar3d.resources import config_path
 
 MIN_SCALE = 0.2  # of the coarse picture: beyond, a face is no face any more
 REACH_PX = 2  # coarse pixels that the filter of the coarse picture may read inside of the inset
 MAX_CONFIG_BYTES = 10_000
-GL_SRC1_COLOR = 0x88F9
-GL_FRAMEBUFFER_SRGB = 0x8DB9
-
+GL_SRC1_COLOR = 0x88F9  # moderngl has no name for it
 
 
 class DrawViews(Protocol):

@@ -38,6 +38,7 @@ from avatar3d.render.outline import (
     Outline,
 )  # fmt: skip
 from avatar3d.render.part import may_show
+from avatar3d.render.raw_gl import GL_SRGB8_ALPHA8
 from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, Scene, layout_of
 from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, hidden_texels, vertex_network
 from avatar3d.render.stereo import EYES, Stereo
@@ -64,7 +65,6 @@ LINEAR_OF_BYTE = srgb_to_linear(np.arange(256, dtype=np.uint8)).astype(np.float1
 ROOT_OF_BYTE = np.rint(np.sqrt(srgb_to_linear(np.arange(256, dtype=np.uint8))) * 255).astype(np.uint8)
 DTYPES = {"half": "f2", "byte": "f1", "srgb": "f1"}
 COLOR_OF_SAMPLE = {"half": "(value)", "byte": "((value) * (value))", "srgb": "(value)"}
-GL_SRGB8_ALPHA8 = 0x8C43  # moderngl has no name for it
 
 
 class Variant(NamedTuple):

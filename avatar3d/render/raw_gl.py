@@ -1,9 +1,12 @@
-"""OpenGL calls that moderngl has no name for, through the loader with which moderngl found its own functions."""
+"""OpenGL calls and values that moderngl has no name for; calls go through the loader with which moderngl found its own functions."""
 
 from __future__ import annotations
 
 import ctypes
 from typing import Any
+
+GL_FRAMEBUFFER_SRGB = 0x8DB9  # encodes on writing to sRGB targets only
+GL_SRGB8_ALPHA8 = 0x8C43
 
 
 def call(context: Any, function: str, *arguments: int | float | Any) -> int:

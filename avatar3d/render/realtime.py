@@ -41,11 +41,11 @@ from avatar3d.render.gpu_avatar import (
 from avatar3d.render.hidden_area import HiddenArea
 from avatar3d.render.outline import STRIP_TRIANGLES, strips
 from avatar3d.render.part import Box, Part, place_codes
+from avatar3d.render.raw_gl import GL_FRAMEBUFFER_SRGB
 from avatar3d.render.scene import MAX_DELTAS, PosedHair, Scene, build_scene
 from avatar3d.render.shaders import first_bias
 from avatar3d.render.stereo import CLIP_DISTANCE, EYES, Stereo
 
-GL_FRAMEBUFFER_SRGB = 0x8DB9  # encodes on writing to sRGB targets only; moderngl has no name for it
 VERTEX_STEP = 64  # every so many vertices tell how far a head reaches; they lie some 3 mm apart
 HAIR_M = 0.2  # that hair reaches beyond the head's vertices at most
 NO_CONTEXT = (
@@ -309,25 +309,28 @@ class RealtimeRenderer:
             self.context.enable_direct(GL_FRAMEBUFFER_SRGB)
             if stereo == "sides":
                 self.context.enable_direct(CLIP_DISTANCE)
-            at_once = background is not None and parts is None and fill(framebuffers, areas)
-            if background is not None and at_once:
-                framebuffers[0].clear(*background, depth=1.0)
-            for index, (together, framebuffer, area) in enumerate(zip(groups, framebuffers, areas, strict=True)):
-                part = wanted[index]
-                framebuffer.use()
-                framebuffer.viewport = area
-                framebuffer.depth_mask = True
-                cut = area if part is None or part.inside is None else _cut(area, part.inside)
-                if background is not None and not at_once:
-                    framebuffer.clear(*background, depth=1.0, viewport=cut)
-                framebuffer.scissor = None if cut is area else cut
-                if any(each is not None for each in unseen):
-                    self._hide(unseen if len(together) > 1 else unseen[index : index + 1], stereo)
-                self._draw_views(loaded, scene, together, framebuffer, area, passes, options, part)
-                framebuffer.scissor = None
-            if stereo == "sides":
-                self.context.disable_direct(CLIP_DISTANCE)
-            self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
+            try:
+                at_once = background is not None and parts is None and fill(framebuffers, areas)
+                if background is not None and at_once:
+                    framebuffers[0].clear(*background, depth=1.0)
+                for index, (together, framebuffer, area) in enumerate(zip(groups, framebuffers, areas, strict=True)):
+                    part = wanted[index]
+                    framebuffer.use()
+                    framebuffer.viewport = area
+                    framebuffer.depth_mask = True
+                    cut = area if part is None or part.inside is None else _cut(area, part.inside)
+                    if background is not None and not at_once:
+                        framebuffer.clear(*background, depth=1.0, viewport=cut)
+                    framebuffer.scissor = None if cut is area else cut
+                    if any(each is not None for each in unseen):
+                        self._hide(unseen if len(together) > 1 else unseen[index : index + 1], stereo)
+                    self._draw_views(loaded, scene, together, framebuffer, area, passes, options, part)
+            finally:
+                for framebuffer in framebuffers:
+                    framebuffer.scissor = None
+                if stereo == "sides":
+                    self.context.disable_direct(CLIP_DISTANCE)
+                self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
 
     def _hide(self, areas: Sequence[np.ndarray | None], stereo: Stereo) -> None:
         if self._hidden is None:
@@ -615,7 +618,7 @@ def _farthest_m(scene: Scene, camera: Camera, hair_only: bool) -> float:
 def fill(framebuffers: Sequence[Any], areas: Sequence[tuple[int, int, int, int]]) -> bool:
     """Whether areas (x, y, width, height) lie side by side in one framebuffer and fill it: a software driver clears it whole in
     no time, and each area by drawing a rectangle."""
-    if any(framebuffer is not framebuffers[0] for framebuffer in framebuffers):
+    if not framebuffers or any(framebuffer is not framebuffers[0] for framebuffer in framebuffers):
         return False
     width, height = framebuffers[0].size
     columns = sorted((x, x + across) for x, y, across, down in areas if y == 0 and down == height)

@@ -75,7 +75,8 @@ class DepthArray(_ArrayImage):
 class LayeredTarget:
     """Colour and depth images of two layers. `framebuffer` writes both, by gl_Layer; `eyes` hold one layer each.
 
-    internal_format: sized GL format of the colour. The context must be current in every call.
+    internal_format: sized GL format of the colour. The context must be current in every call. Raises WorkError where the driver
+    cannot draw into them.
     """
 
     def __init__(self, context: Any, width: int, height: int, internal_format: int = GL_RGBA8) -> None:
@@ -83,8 +84,12 @@ class LayeredTarget:
         self.size = width, height
         self._images = [DepthArray(context, width, height), _ArrayImage(context, width, height, internal_format, GL_RGBA)]
         self._names: list[int] = []
-        self.framebuffer = self._framebuffer(None)
-        self.eyes: Sequence[Any] = [self._framebuffer(eye) for eye in range(EYES)]
+        try:
+            self.framebuffer = self._framebuffer(None)
+            self.eyes: Sequence[Any] = [self._framebuffer(eye) for eye in range(EYES)]
+        except WorkError:
+            self.release()
+            raise
         _ = context.error  # moderngl asks for the size of a plain texture, which an array is not
 
     def _framebuffer(self, eye: int | None) -> Any:

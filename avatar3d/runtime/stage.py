@@ -17,6 +17,7 @@ from avatar3d.render.foveation import Foveation, FoveationSettings
 from avatar3d.render.frame import RenderOptions
 from avatar3d.render.motion_vectors import MotionVectors
 from avatar3d.render.part import Part
+from avatar3d.render.raw_gl import GL_SRGB8_ALPHA8
 from avatar3d.render.realtime import RealtimeRenderer, available_form
 from avatar3d.render.scene import Scene
 from avatar3d.render.stereo import Stereo
@@ -26,7 +27,6 @@ from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, nearest_m,
 from avatar3d.runtime.veil import Veil
 from avatar3d.runtime.views import EyeView, camera_of, cropped, equal_sized
 
-GL_SRGB8_ALPHA8 = 0x8C43  # moderngl has no name for it
 EYES = ("left", "right")
 OUTLINE_STEP = 5  # every so many vertices bound the head; the crop's margin covers what lies between
 TRIALS = 4  # drawings of a rung when it is measured; the first warms and is not counted

@@ -12,8 +12,7 @@ import numpy as np
 
 from avatar3d.errors import WorkError
 from avatar3d.extras import install_extra
-from avatar3d.render.realtime import GL_FRAMEBUFFER_SRGB
-from avatar3d.runtime.stage import GL_SRGB8_ALPHA8
+from avatar3d.render.raw_gl import GL_FRAMEBUFFER_SRGB, GL_SRGB8_ALPHA8
 
 _ADVICE = {
     "linux": "start it in a desktop session, or without one under xvfb-run",

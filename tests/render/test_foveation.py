@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from avatar3d.camera import Camera, stereo_pair
+from avatar3d.color import psnr_db
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
@@ -73,8 +74,8 @@ def box_of(box: tuple[int, int, int, int]) -> tuple[slice, slice]:
     return slice(bottom, top), slice(left, right)
 
 
-def psnr_db(a: np.ndarray, b: np.ndarray) -> float:
-    return float(-10 * np.log10(np.mean((a - b) ** 2)))
+def likeness_db(a: np.ndarray, b: np.ndarray) -> float:
+    return psnr_db(float(np.mean((a - b) ** 2)))
 
 
 @pytest.mark.parametrize("toward", [None, [(0.1, -0.05), (0.08, -0.05)]])
@@ -104,8 +105,8 @@ def test_the_inset_has_the_bits_of_the_whole_and_the_rest_is_the_coarse_picture(
         enlarged = np.repeat(np.repeat(color(small), 2, 0), 2, 1)
         outside = np.ones((SIZE, SIZE), bool)
         outside[box_of(inset.drawn)] = False
-        assert psnr_db(seen[outside], enlarged[outside]) > 30
-        assert psnr_db(seen, expected) > 25
+        assert likeness_db(seen[outside], enlarged[outside]) > 30
+        assert likeness_db(seen, expected) > 25
         assert (np.abs(near - near_expected)[outside] < 0.02).mean() > 0.95
         # Over the seam the picture lies between the sharp and the coarse one.
         seam = ~outside
@@ -138,7 +139,7 @@ def test_an_inset_that_covers_all_or_nothing(
     foveation.draw(draw_views(drawer, moved), [camera], [target], area)
     assert np.array_equal(color(target), whole)
     foveation.draw(draw_views(drawer, moved), [camera], [target], area, toward=[(40.0, 0.0)])
-    assert 25 < psnr_db(color(target), whole) < 60
+    assert 25 < likeness_db(color(target), whole) < 60
     foveation.release()
 
 

@@ -10,6 +10,8 @@ from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
 from avatar3d.render.hidden_area import hidden_triangles, rectangle
+from avatar3d.render.part import Part
+from avatar3d.render.raw_gl import GL_FRAMEBUFFER_SRGB, call
 from avatar3d.render.realtime import RealtimeRenderer
 from avatar3d.render.stereo import LayeredTarget, Stereo
 from avatar3d.runtime.views import cropped
@@ -92,3 +94,19 @@ def test_what_is_no_triangle_is_refused(drawer: RealtimeRenderer) -> None:
             drawer.draw(MotionCode(), [view(0.0)], [framebuffer], hidden=[wrong])
     with pytest.raises(InputError, match="2 hidden areas were given for 1 cameras"):
         drawer.draw(MotionCode(), [view(0.0)], [framebuffer], hidden=[None, None])
+
+
+def test_a_refusal_leaves_the_state_as_it_was(drawer: RealtimeRenderer, moved: MotionCode) -> None:
+    context, options, camera = drawer.context, RenderOptions("baked"), view(0.0, width=32, height=32)
+    target = context.framebuffer([context.texture((32, 32), 4)], context.depth_texture((32, 32)))
+    drawer.draw(moved, [camera], [target], options)
+    expected = target.read(components=4)
+    part = Part(inside=(4, 4, 12, 12))
+    with pytest.raises(InputError, match="no numbers"):
+        drawer.draw(moved, [camera], [target], options, hidden=[np.full((3, 2), np.nan)], parts=[part])
+    assert target.scissor in (None, (0, 0, 32, 32))
+    assert not call(context, "glIsEnabled", GL_FRAMEBUFFER_SRGB) & 255
+    drawer.draw(moved, [camera], [target], options)
+    assert target.read(components=4) == expected
+    drawer.draw(moved, [], [], options)  # no eye sees anything
+    assert target.read(components=4) == expected

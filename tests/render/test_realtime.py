@@ -16,13 +16,13 @@ from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
+from avatar3d.render.raw_gl import GL_SRGB8_ALPHA8
 from avatar3d.render.realtime import RealtimeRenderer
 from avatar3d.render.scene import MAX_DELTAS
 from tests.make_avatar import synthetic_avatar
 from tests.render.conftest import view
 
 SIZE = 128
-GL_SRGB8_ALPHA8 = 0x8C43
 
 
 @pytest.fixture
