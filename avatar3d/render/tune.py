@@ -146,8 +146,11 @@ def choose(
         build, times = measure(context, avatar, width, height, eyes, axes, progress)
     if not problem:
         others = [entry for entry in known if entry.key != wanted.key]
-        remember(path, [*others, replace(wanted, build=build.to_json(), times_ms=times)])
-    return Choice(build, "measured", times_ms=times)
+        try:
+            remember(path, [*others, replace(wanted, build=build.to_json(), times_ms=times)])
+        except (OSError, InputError) as error:  # a full disk ends no session
+            problem = str(error)
+    return Choice(build, "measured", f"this cannot be kept: {problem}" if problem else "", times)
 
 
 def _unwritable(path: Path) -> str:

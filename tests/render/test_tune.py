@@ -121,6 +121,19 @@ def test_a_cache_folder_that_cannot_be_written_means_no_measurement(
     assert choice.source == "default" and "cannot be kept" in choice.reason
 
 
+def test_a_measurement_that_cannot_be_kept_counts_all_the_same(
+    home: Path, context: Any, avatar: Avatar, slow: dict[Build, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tune, "write_bytes", full)
+    slow[Build(table="texture")] = 5e-4
+    choice = choose(context, avatar)
+    assert (choice.build, choice.source) == (Build(table="texture"), "measured")
+    assert "No space left" in choice.reason and tune.remembered() == []
+
+
 def entry() -> dict[str, Any]:
     times = {"table": {"buffer": 1.0, "texture": None}}
     offered = {"table": ["buffer", "texture"]}
