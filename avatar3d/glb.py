@@ -804,6 +804,7 @@ def _read_baked(reader: GltfReader, content: Json, version: int, hair: HairShell
         _add_mean_of_view_term(reader, content, "skinQ1", skin_q0)
         if hair_q0 is not None:
             _add_mean_of_view_term(reader, content, "hairQ1", hair_q0)
+
     def figure(key: str) -> float:
         return reader.number(content, key, missing_as_nan=True) if key in content else float("nan")
 

@@ -14,7 +14,7 @@ from avatar3d.head.model import SKIN, HeadModel
 
 FLARES_RAD = np.radians([-8.0, 0.0, 8.0, 16.0, 24.0, 32.0])  # about the vertical through the ear's root, outward
 SCALES = (0.9, 1.0, 1.1, 1.2, 1.3)
-OWN_PENALTY_PX = 0.010  # of the looked at pixels, for a step of either: outlines that say nothing leave the ears alone
+OWN_PENALTY = 0.010  # as a share of the pixels looked at, for a step of either: outlines that say nothing leave the ears alone
 ROOT = (0.05, 0.5)  # of the region's weight: where an ear grows out of the head
 MARGIN_M = 0.012  # about the ears within which outlines are compared
 MIN_FREE_SHARE = 0.7  # of a side's pixels that hair leaves free; an ear under more hair is not judged
@@ -31,7 +31,7 @@ def fit_ears(fit: FaceFit, head: HeadModel, work: WorkPicture, segmentation: Seg
         for scale in SCALES:
             offset = ear_offsets(fit.vertices, head, float(flare), scale)
             cost = np.mean([side.mismatch(fit.vertices + offset) for side in sides])
-            cost += OWN_PENALTY_PX * (abs(flare) / FLARES_RAD[2] + abs(scale - 1) / 0.1)
+            cost += OWN_PENALTY * (abs(flare) / FLARES_RAD[2] + abs(scale - 1) / 0.1)
             if cost < least:
                 best, least = offset, cost
     return replace(fit, vertices=fit.vertices + best, neutral_vertices=fit.neutral_vertices + best)

@@ -12,8 +12,8 @@ class TrainOptions:
     iterations: int = 700
     """Steps: about 6 s on an idle core; twice as many gain the held-out pixels less than 0.1 dB."""
     seconds_budget: float = 90.0
-    """Plan for this many seconds of processor time at most: an emergency stop for a machine ten times slower than ours, for a
-    run that it shortens is another on each machine."""
+    """Plan for this many seconds of processor time at most: an emergency stop for very slow machines, as a run that it
+    shortens is another on each."""
     seed: int = 0
     """Seed of everything random."""
     threads: int = 1

@@ -7,6 +7,7 @@ import numpy as np
 from avatar3d.avatar import FieldParams
 from avatar3d.field.definition import HARMONICS, bound, spherical_harmonics, unit_positions
 
+MEAN_DIRECTIONS = 12  # that a bake's mean over the views is taken over
 _CHUNK = 4096  # places evaluated at a time: the buffers stay in the cache
 _GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 

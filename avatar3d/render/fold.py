@@ -15,14 +15,14 @@ from avatar3d.avatar import Avatar, FieldParams
 from avatar3d.color import srgb_to_linear
 from avatar3d.errors import InputError
 from avatar3d.field.definition import first_layer, from_first_layer
-from avatar3d.field.projection import cosine_directions
+from avatar3d.field.projection import MEAN_DIRECTIONS, cosine_directions
 from avatar3d.field.rebake import Moving
 from avatar3d.field.shells import UvRaster, uv_raster
 from avatar3d.render.facing import corner_planes
 from avatar3d.render.frame import FORMS, Form
 from avatar3d.render.scene import Layout, shade_of, vertex_normals
 
-DIRECTIONS = cosine_directions(12)  # the mean is taken over, as the bake takes it
+DIRECTIONS = cosine_directions(MEAN_DIRECTIONS)  # the mean is taken over
 MIN_SHADE = 0.05  # details are not raised by more than a twentieth of full light would ask for
 
 

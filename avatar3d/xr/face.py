@@ -1,6 +1,6 @@
 """The wearer's face as headsets tell it: one small interface, one class for each extension that reads faces.
 
-Written to the OpenXR specification and run against a played runtime (tests/xr/played.py); none at hand offers the extensions.
+Written to the OpenXR specification and run against a played runtime only (tests/xr/played.py), not against a headset.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Motion vectors and depth for a headset that makes frames between ours (XR_FB_space_warp).
 
-Written to the specification and run against a played runtime only: no runtime at hand offers it.
+Written to the specification and run against a played runtime only (tests/xr/played.py), not against a headset.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 `read_fb2`, `read_htc` and `read_android` take the pyopenxr structures that a session fills; `openxr:FILE` feeds recorded
 weights through the same tables (a JSON line a frame: {"extension": "XR_FB_face_tracking2", "weights": [70 numbers], "time": ns,
-"gaze": [qx, qy, qz, qw]}). No runtime that offers the extensions was at hand: xr/face.py makes the calls, tried on a played
-runtime.
+"gaze": [qx, qy, qz, qw]}). avatar3d/xr/face.py makes the live calls.
 
 OpenXR axes are right-handed with −Z ahead of the user and +X to the user's right, so ours are theirs turned half about Y.
 """
