@@ -109,8 +109,8 @@ def _message(kind, **fields):
             out, value = out + bytes([value & 127 | 128]), value >> 7
         return out + bytes([value])
 
-    body = b"".join(varint(int(key[1:]) << 3) + varint(value) for key, value in fields.items())
-    body += varint(9 << 3 | 2) + varint(3) + b"abc"
+    text = varint(9 << 3 | 2) + varint(3) + b"abc"
+    body = text + b"".join(varint(int(key[1:]) << 3) + varint(value) for key, value in fields.items()) + text
     inside = varint(kind << 3 | 2) + varint(len(body)) + body
     return varint(len(inside)) + inside
 
