@@ -109,7 +109,7 @@ def _message(kind, **fields):
             out, value = out + bytes([value & 127 | 128]), value >> 7
         return out + bytes([value])
 
-    text = varint(9 << 3 | 2) + varint(3) + b"abc"
+    text = varint(9 << 3 | 2) + varint(3) + b"ab\x10"  # the last byte would be a number's key
     body = text + b"".join(varint(int(key[1:]) << 3) + varint(value) for key, value in fields.items()) + text
     inside = varint(kind << 3 | 2) + varint(len(body)) + body
     return varint(len(inside)) + inside
