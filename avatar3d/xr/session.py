@@ -108,6 +108,8 @@ class HeadsetSession:
                 self._open()
         except BaseException:
             self.close()
+            if graphics is None and self.graphics is not None:
+                self.graphics.close()  # nobody else will know of it
             raise
 
     def __enter__(self) -> HeadsetSession:

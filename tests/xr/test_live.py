@@ -44,7 +44,7 @@ def _shown(runtime, monkeypatch, frames, wearer=None, each=lambda frame: None):
 
     monkeypatch.setattr(Stage, "prepare", prepared)
     monkeypatch.setattr(Stage, "cameras", looked)
-    cast = Cast([Role(synthetic_avatar(), Pipeline(wearer), False)])
+    cast = Cast([Role(synthetic_avatar(), Pipeline(wearer, silent_s=60.0), False)])  # however slow this machine is now
     options = ShowOptions(SessionOptions(face=wearer is not None), frames=frames, tuning="never", quiet=True)
     try:
         return Show(cast, replace(read_config(), settle_frames=0), options, wearer).run(), codes[-frames:], places

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from avatar3d.camera import Camera
+from avatar3d.errors import WorkError
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode, look_angles
 from avatar3d.motion.vocabulary import vocabulary
 from avatar3d.render.frame import RenderOptions
@@ -18,6 +20,7 @@ from avatar3d.runtime.cast import Cast, Role
 from avatar3d.runtime.governor import read_config
 from avatar3d.runtime.pipeline import Pipeline
 from avatar3d.runtime.views import camera_of, cropped
+from avatar3d.xr import session as session_module
 from avatar3d.xr import show as show_module
 from avatar3d.xr.session import (
     DEPTH_LAYER,
@@ -225,6 +228,24 @@ def test_a_runtime_that_is_asked_for_its_temperature_need_not_know_every_domain(
         assert not session.too_hot()
         runtime.levels[2] = level.WARNING
         assert session.too_hot()
+
+
+def test_a_session_that_cannot_begin_closes_a_context_of_its_own_alone(monkeypatch):
+    with played_runtime(monkeypatch) as runtime:
+        made, closed = replace(runtime.graphics), []
+        made.close = lambda: closed.append(True)
+        monkeypatch.setattr(session_module, "open_graphics", lambda offered: made)
+
+        def fail(*_):
+            raise xr.exception.RuntimeFailureError()
+
+        runtime.create_session = fail
+        with pytest.raises(WorkError, match="failed while starting"):
+            HeadsetSession(SessionOptions(), made)
+        assert not closed
+        with pytest.raises(WorkError, match="failed while starting"):
+            HeadsetSession(SessionOptions())
+        assert closed == [True]
 
 
 def test_a_session_runs_from_ready_to_its_end(monkeypatch):
