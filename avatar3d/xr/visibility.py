@@ -48,7 +48,7 @@ class VisibilityMasks:
         """(N, 2) corners for RealtimeRenderer.draw of what an eye does not see of a camera of its view; None: it sees all."""
         if eye not in self._meshes:
             return None
-        corners = hidden_triangles(*self._meshes[eye], camera)
-        triangles = corners.reshape(-1, 3, 2)
-        meets = ((triangles.min(1) < 1) & (triangles.max(1) > -1)).all(1)
+        with np.errstate(over="ignore"):  # triangles that reach too far for single precision hide nothing
+            triangles = hidden_triangles(*self._meshes[eye], camera).reshape(-1, 3, 2)
+        meets = ((triangles.min(1) < 1) & (triangles.max(1) > -1) & np.isfinite(triangles).all(1)).all(1)
         return triangles[meets].reshape(-1, 2) if meets.any() else None

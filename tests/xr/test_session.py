@@ -314,6 +314,9 @@ def test_a_mask_that_is_refused_or_nonsense_hides_nothing(monkeypatch):
         with _opened(runtime) as session:
             assert not session.uses_masks
             assert session.hidden(_cameras(session, _frame(session))) == [None, None]
+        runtime.masks = {0: ([(-3e38, 0.0), (0.0, -3e38), (0.0, 0.0)], [0, 1, 2])}
+        with _opened(runtime) as session:
+            assert session.hidden(_cameras(session, _frame(session))) == [None, None]
         runtime.masks = {0: LEFT_MASK}
         runtime.refused = {"xrGetVisibilityMaskKHR": UNSUPPORTED}
         with _opened(runtime) as session:
