@@ -22,7 +22,9 @@ CATCHLIGHT = 2.0  # over the iris's middle brightness: what is brighter on it is
 PUPIL_LEAST = 0.04  # of the iris's brightness
 IRIS_REACH = 1.1  # of the iris's radius, within which that holds
 LASH_LINE = 0.75  # of the skin's brightness that a lid's rim has at most
-TONE_LIMITS = (0.4, 1.25)  # of the tone that the painted rest takes from what is seen
+EDGE_MM = 1.2  # inside the lids' outline the photo takes over from the painted eyeball across this width: no lash is printed on it
+TONE_LIMITS = (0.55, 1.25)  # of the tone that the painted rest of an iris or white takes from what is seen
+WHITE_QUANTILE = 0.6  # of the white's tone: what a lid shades in the photo does not tell of the rest
 MIN_TEXELS = 40  # fewer seen texels say nothing about the rest
 
 
@@ -40,15 +42,17 @@ def show_eyes(
     side = np.sign(raster.interpolate(head.faces, head.vertices[:, :1])[:, 0])
     around = raster.interpolate(head.faces, head.regions["eye_contour"][:, None])[:, 0]
     lid_rim = (of_part == SKIN) & (around > 0.3)
+    eyes = []
     for lids, iris, sign in ((EYE_LEFT, IRIS[0], 1), (EYE_RIGHT, IRIS[1], -1)):
-        opening = _opening(points[list(lids)], light.shape[:2], nodes.mm_px)
-        if opening is None:
+        depth_mm = _opening(points[list(lids)], light.shape[:2], nodes.mm_px)
+        if 2 * depth_mm.max() < MIN_OPENING_MM:
             continue
         seen = _look(np.flatnonzero((of_part == EYES) & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
-        weight = PHOTO_SHARE * sample(opening, seen.pixels) * _ramp(seen.facing, FACING)
+        weight = PHOTO_SHARE * _ramp(sample(depth_mm, seen.pixels), (0, EDGE_MM)) * _ramp(seen.facing, FACING)
         centre, ring = iris
         radius = np.linalg.norm(points[list(ring)] - points[centre], axis=1).mean()
-        on_iris = np.linalg.norm(seen.pixels - points[centre], axis=1) < IRIS_REACH * radius
+        from_iris = np.linalg.norm(seen.pixels - points[centre], axis=1) / radius
+        on_iris = from_iris < IRIS_REACH
         sure = on_iris & (weight > 0.5)
         if sure.any():
             luminance, painted = (values @ LUMA_BT709 for values in (seen.albedo, linear[seen.rows]))
@@ -56,12 +60,22 @@ def show_eyes(
             dark = np.clip(painted / max(float(np.median(painted[sure])), 1e-4), PUPIL_LEAST, 1)
             brightest = CATCHLIGHT * np.median(luminance[sure]) * dark
             seen.albedo[on_iris] *= np.minimum(1, brightest / np.maximum(luminance, 1e-4))[on_iris, None]
-        _blend(linear, seen, weight)
+        eyes.append((seen, weight, from_iris))
         # The rims of the lids bear the lash line, which is narrower than the skin's own look at the photo resolves.
         rim = _look(np.flatnonzero(lid_rim & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
-        weight = PHOTO_SHARE * sample(opening, rim.pixels)[:, None]
+        weight = PHOTO_SHARE * _ramp(sample(depth_mm, rim.pixels), (-2 * RIM_MM, -RIM_MM))[:, None]
         painted = linear[rim.rows]
         linear[rim.rows] = painted + weight * (np.minimum(rim.albedo, LASH_LINE * painted) - painted)
+    # Both eyes take one tone: where one lies in shade that is the light's.
+    tones = np.ones(2)
+    for part in range(2):
+        found = [tone[part] for tone in (_tones(linear, *eye) for eye in eyes) if np.isfinite(tone[part])]
+        if found:
+            tones[part] = np.clip(np.mean(found), *TONE_LIMITS)
+    for seen, weight, from_iris in eyes:
+        outside = _ramp(from_iris, (1.0, IRIS_REACH))
+        painted = linear[seen.rows] * (tones[0] + (tones[1] - tones[0]) * outside)[:, None]
+        linear[seen.rows] = painted + weight[:, None] * (np.clip(seen.albedo, 0, 1) - painted)
 
 
 @dataclass(frozen=True)
@@ -92,21 +106,22 @@ def _ramp(values: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
     return np.clip((values - limits[0]) / (limits[1] - limits[0]), 0, 1)
 
 
-def _blend(linear: np.ndarray, seen: _Look, weight: np.ndarray) -> None:
-    """Lay the albedo over its texels by weight (M,) and give the rest of them the tone of what is seen, in place."""
-    painted = linear[seen.rows]
-    sure = weight > 0.5
-    if sure.sum() >= MIN_TEXELS:
-        tone = np.median(seen.albedo[sure] @ LUMA_BT709) / max(float(np.median(painted[sure] @ LUMA_BT709)), 1e-4)
-        painted = painted * np.clip(tone, *TONE_LIMITS)
-    linear[seen.rows] = painted + weight[:, None] * (np.clip(seen.albedo, 0, 1) - painted)
+def _tones(linear: np.ndarray, seen: _Look, weight: np.ndarray, from_iris: np.ndarray) -> tuple[float, float]:
+    """Brightness of iris and white in the photo over the painted ones; not a number where too little is seen.
+
+    from_iris: (M,) distance from the iris's centre in the photo, in its radii.
+    """
+    ratio = (seen.albedo @ LUMA_BT709) / np.maximum(linear[seen.rows] @ LUMA_BT709, 1e-4)
+    iris, white = ((weight > 0.5) & part for part in (from_iris < 1, from_iris > IRIS_REACH))
+    return (
+        float(np.median(ratio[iris])) if iris.sum() >= MIN_TEXELS else np.nan,
+        float(np.quantile(ratio[white], WHITE_QUANTILE)) if white.sum() >= MIN_TEXELS else np.nan,
+    )
 
 
-def _opening(outline: np.ndarray, shape: tuple[int, int], mm_px: float) -> np.ndarray | None:
-    """(H, W) f32 1 inside an outline (K, 2) of pixels and a little beyond, with a soft rim; None for a slit."""
+def _opening(outline: np.ndarray, shape: tuple[int, int], mm_px: float) -> np.ndarray:
+    """(H, W) f32 millimetres inside an outline (K, 2) of pixels, negative outside."""
     mask = np.zeros(shape, np.uint8)
     cv2.fillPoly(mask, [np.round((outline - 0.5) * 16).astype(np.int32)], 1, cv2.LINE_8, 4)
-    if 2 * cv2.distanceTransform(mask, cv2.DIST_L2, 5).max() < MIN_OPENING_MM * mm_px:
-        return None
-    outside = cv2.distanceTransform(1 - mask, cv2.DIST_L2, 5)
-    return np.clip(2 - outside / max(RIM_MM * mm_px, 1.0), 0, 1).astype(np.float32)
+    inside, outside = (cv2.distanceTransform(part, cv2.DIST_L2, 5) for part in (mask, 1 - mask))
+    return ((inside - outside) / mm_px).astype(np.float32)
