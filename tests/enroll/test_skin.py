@@ -155,7 +155,7 @@ def test_eyes_are_painted_with_the_photos_iris_a_pupil_and_a_white(calm, head):
         polar, _ = eye.polar((np.stack([column + line, np.full(len(line), row)], 1) + 0.5) / size)
         r, _, b = skin.base_color[row, column + int(np.argmin(np.abs(polar - 0.27)))].astype(int)
         assert b > r, "the staged iris is blue"
-        assert skin.base_color[row, column + int(np.argmin(np.abs(polar - 0.7)))].min() > 100, "white"
+        assert skin.base_color[row, column + int(np.argmin(np.abs(polar - 0.6)))].min() > 150, "white"
 
 
 def test_teeth_are_ivory_and_the_mouth_dark_red(calm, head):

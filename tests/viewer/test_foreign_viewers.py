@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from avatar3d.glb import write_glb
+from avatar3d.glb import EXTENSION_VERSION, write_glb
 from avatar3d.motion.code import ARKIT_NAMES
 from tests.make_avatar import synthetic_avatar
 
@@ -56,7 +56,7 @@ def _pictures(folder: Path) -> dict[str, np.ndarray]:
 def test_three_js_shows_the_head_and_moves_it(tmp_path: Path) -> None:
     write_glb(synthetic_avatar(), tmp_path / "a.glb")
     loaded = _node("screenshot.js", str(tmp_path / "a.glb"), str(tmp_path), str(CHROMIUM), json.dumps(VIEWS))
-    assert loaded["complaints"] == [] and loaded["extension"] == 1
+    assert loaded["complaints"] == [] and loaded["extension"] == EXTENSION_VERSION
     skin = next(mesh for mesh in loaded["meshes"] if mesh["material"] == "skin")
     assert skin["targets"] == list(ARKIT_NAMES) and skin["skinned"]
     assert sum(mesh["material"].startswith("hair") for mesh in loaded["meshes"]) == 4
