@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 TUNING_MODES = ("cached", "again", "never")  # measure where nothing is remembered; measure anew; draw as by default
 FOVEATION_KINDS = ("none", "fixed", "gaze")  # sharp everywhere; around what is straight ahead; or where the eyes look
 STEREO_CHOICES = ("auto", "passes", "layers")  # as measured; one eye after the other; both at once where the driver can
+
+
+def add_show_flags(parser: argparse.ArgumentParser) -> None:
+    """What a window and a headset have in common."""
+    parser.add_argument("--look-at-viewer", action="store_true", help="the heads seek eye contact")
+    parser.add_argument("--mirror", action="store_true", help="show motion as a mirror does: to see yourself")
+    parser.add_argument("--overlay", action="store_true", help="show quality, rate and latencies on a panel in the scene")
+    parser.add_argument(
+        "--rung", choices=("auto", "live", "baked", "reduced", "blendshape"), default="auto", help="keep to one quality"
+    )
+    parser.add_argument("--governor", type=Path, metavar="YAML", help="settings instead of configs/governor.yaml")
 
 
 def add_tuning_flags(parser: argparse.ArgumentParser) -> None:

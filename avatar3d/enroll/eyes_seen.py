@@ -67,11 +67,10 @@ def show_eyes(
         painted = linear[rim.rows]
         linear[rim.rows] = painted + weight * (np.minimum(rim.albedo, LASH_LINE * painted) - painted)
     # Both eyes take one tone: where one lies in shade that is the light's.
-    tones = np.ones(2)
-    for part in range(2):
-        found = [tone[part] for tone in (_tones(linear, *eye) for eye in eyes) if np.isfinite(tone[part])]
-        if found:
-            tones[part] = np.clip(np.mean(found), *TONE_LIMITS)
+    tones = np.ones(2)  # of iris and white
+    for part, found in enumerate(zip(*(_tones(linear, *eye) for eye in eyes), strict=True)):
+        if np.isfinite(found).any():
+            tones[part] = np.clip(np.nanmean(found), *TONE_LIMITS)
     for seen, weight, from_iris in eyes:
         outside = _ramp(from_iris, (1.0, IRIS_REACH))
         painted = linear[seen.rows] * (tones[0] + (tones[1] - tones[0]) * outside)[:, None]

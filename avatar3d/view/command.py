@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from avatar3d.flags import add_tuning_flags
+from avatar3d.flags import add_show_flags, add_tuning_flags
 
 KEYS = (
     "drag: look around · wheel: nearer, farther · 1-9: faces · arrows, Page Up/Down: move the head · R: back · "
@@ -41,13 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--distance", type=float, help="metres between the eyes of viewer and head (default 0.8, for more heads more)"
     )
-    parser.add_argument("--look-at-viewer", action="store_true", help="the heads seek eye contact")
-    parser.add_argument("--mirror", action="store_true", help="show motion as a mirror does: to see yourself")
-    parser.add_argument("--overlay", action="store_true", help="show quality, rate and latencies on a panel in the scene")
-    parser.add_argument(
-        "--rung", choices=("auto", "live", "baked", "reduced", "blendshape"), default="auto", help="keep to one quality"
-    )
-    parser.add_argument("--governor", type=Path, metavar="YAML", help="settings instead of configs/governor.yaml")
+    add_show_flags(parser)
     parser.add_argument("--frames", type=int, metavar="N", help="end after N frames (default: until the window is closed)")
     parser.add_argument("--screenshot", type=Path, metavar="FILE", help="with --frames: keep the last picture")
     add_tuning_flags(parser)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from avatar3d.flags import FOVEATION_KINDS, STEREO_CHOICES, add_tuning_flags
+from avatar3d.flags import FOVEATION_KINDS, STEREO_CHOICES, add_show_flags, add_tuning_flags
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,17 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("yes", "no"),
         help="may the headset read your face (for --motion headset, --foveation gaze); remembered",
     )
-    parser.add_argument("--look-at-viewer", action="store_true", help="the heads seek eye contact")
-    parser.add_argument("--mirror", action="store_true", help="show motion as a mirror does: to see yourself")
-    parser.add_argument("--overlay", action="store_true", help="show quality, rate and latencies on a panel in the scene")
+    add_show_flags(parser)
     parser.add_argument("--frames", type=int, metavar="N", help="end after N frames (default: until the session ends)")
     parser.add_argument("--hz", type=float, help="refresh rate to ask the headset for")
     parser.add_argument("--distance", type=float, default=0.8, help="metres between the eyes of viewer and head (default 0.8)")
     parser.add_argument("--height", type=float, default=0.0, help="metres that the head stands above the viewer's eyes")
     parser.add_argument("--passthrough", action="store_true", help="show the head in the real room")
-    parser.add_argument(
-        "--rung", choices=("auto", "live", "baked", "reduced", "blendshape"), default="auto", help="keep to one quality"
-    )
     parser.add_argument(
         "--foveation",
         choices=FOVEATION_KINDS,
@@ -58,7 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="both eyes in two passes or in the layers of one (default: the faster)",
     )
-    parser.add_argument("--governor", type=Path, metavar="YAML", help="settings instead of configs/governor.yaml")
     parser.add_argument("--rest", action="store_true", help="rest at the lowest quality for some seconds in every minute")
     parser.add_argument("--reconnect", type=float, default=20.0, metavar="SECONDS", help="wait for a runtime that ended")
     parser.add_argument("--trace", type=Path, metavar="OUT.json", help="write what each thread did when, as a Chrome trace")
