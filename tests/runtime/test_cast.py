@@ -45,6 +45,16 @@ def _until(condition):
         time.sleep(0.02)
 
 
+def _winks(cast, head, eye):
+    """Waits for a head's wink; idle motion, which the head shows until its source speaks, blinks with both eyes."""
+
+    def winking():
+        weights = cast.roles[head].motion(time.monotonic_ns(), None)[0].weights
+        return weights[eye] > 0.9 and weights[[other for other in WINK if other != eye]].max() < 0.1
+
+    _until(winking)
+
+
 def test_each_head_has_its_source_and_the_rest_idle_each_in_its_own_time(avatar):
     opened = []
 
@@ -54,7 +64,7 @@ def test_each_head_has_its_source_and_the_rest_idle_each_in_its_own_time(avatar)
 
     cast = open_cast([avatar] * 3, ["idle", "talk"], 0.3, opener=opener)
     assert opened == ["talk"]
-    _until(lambda: cast.roles[1].motion(time.monotonic_ns(), None)[0].weights[WINK[0]] > 0.9)
+    _winks(cast, 1, WINK[0])
     first, _, third = (role.motion(time.monotonic_ns(), None)[0] for role in cast.roles)
     assert not np.array_equal(first.rotation, third.rotation)
     assert cast.received > 0 and cast.notice(time.monotonic_ns()) is None
@@ -63,8 +73,7 @@ def test_each_head_has_its_source_and_the_rest_idle_each_in_its_own_time(avatar)
 
 def test_a_mirrored_head_winks_with_the_other_eye(avatar):
     cast = open_cast([avatar], ["talk"], 0.3, mirror=True, opener=lambda spec: Steady())
-    _until(lambda: cast.roles[0].motion(time.monotonic_ns(), None)[0].weights[WINK[1]] > 0.9)
-    assert cast.roles[0].motion(time.monotonic_ns(), None)[0].weights[WINK[0]] < 0.1
+    _winks(cast, 0, WINK[1])
     cast.close()
 
 
