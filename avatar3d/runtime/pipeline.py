@@ -134,10 +134,10 @@ class Pipeline:
         while not self._closing.is_set() and not self._source.ended:
             code = self._source.read(READ_TIMEOUT_S)
             if code is not None:
-                self._codes.put(code)
-                if self._trace is not None:
+                if self._trace is not None:  # before it is handed over: the other thread may be done with it at once
                     now = time.monotonic_ns()
                     self._trace.add(f"capture {self._name}".strip(), "capture", code.time_ns, now, sequence=code.sequence)
+                self._codes.put(code)
 
     def _follow(self) -> None:
         filtered: FilterState | None = None
