@@ -46,6 +46,7 @@ class JitterBuffer:
         self.jump_frames = 0.0
         self._shown: MotionCode | None = None
         self._asked_ns: int | None = None
+        self._told_ns: int | None = None  # time of the code shown last, on our clock
         self.reset()
 
     def reset(self) -> None:
@@ -105,7 +106,8 @@ class JitterBuffer:
     def at(self, now_ns: int) -> MotionCode | None:
         """The head at an instant of our clock, asked for in order; None before the first code and HOLD_NS after the last.
 
-        time_ns of the code: its instant on our clock, as near as the quickest packet tells.
+        time_ns of the code: its instant on our clock, as near as the quickest packet tells. It rises from one to the next: where
+        a quicker packet shows that it was late, it comes nearer to the truth no faster than the delay grows.
         """
         if not self._times:
             return None
@@ -125,10 +127,12 @@ class JitterBuffer:
                 target = moved(target, wrong * kept, target.time_ns)
             change = float(np.linalg.norm(difference(self._shown, target))) / frames
             self._count_jump(change)
-        self._shown, self._asked_ns, self._position_ns = target, now_ns, position
+        told = min(position + self._least_ns - self.transit_ns, now_ns)
+        if self._told_ns is not None and self._asked_ns is not None:
+            told = max(told, self._told_ns + round((1 - GROW) * max(0, now_ns - self._asked_ns)))
+        self._shown, self._asked_ns, self._position_ns, self._told_ns = target, now_ns, position, told
         return MotionCode(
-            target.weights, target.rotation, target.translation, target.gaze, target.confidence,
-            min(position + self._least_ns - self.transit_ns, now_ns), target.sequence,
+            target.weights, target.rotation, target.translation, target.gaze, target.confidence, told, target.sequence
         )  # fmt: skip
 
     def _advance(self, now_ns: int) -> int:

@@ -14,7 +14,7 @@ from avatar3d.motion import wire
 from avatar3d.motion import wire_layout as layout
 from avatar3d.motion.predict import difference
 from avatar3d.net.jitter import HOLD_NS, JitterBuffer
-from avatar3d.net.receiver import MAX_ADDRESSES, MAX_AGE_S, OTHER_RATE, OWN_RATE, Receiver
+from avatar3d.net.receiver import MAX_ADDRESSES, MAX_AGE_S, OTHER_RATE, OWN_RATE, Arrival, Receiver
 from avatar3d.net.sender import Sender
 
 ROUGH = {"loss": 0.2, "twice": 0.1, "delay_ns": 20_000_000, "jitter_ns": 200_000_000}
@@ -64,6 +64,25 @@ def test_a_good_link_adds_hardly_any_delay():
     assert sink.lost == 0
     ages = [now - code.time_ns for now, code in shown[60:] if code is not None]
     assert max(ages) < 12_000_000
+
+
+@pytest.mark.parametrize(("slow_ms", "transit_ms"), [(100, 0), (1, 20)])
+def test_times_rise_when_a_quicker_packet_or_a_round_trip_shows_that_they_were_late(slow_ms, transit_ms):
+    """The first half second's packets take long, or nobody knows yet how long the quickest of them took."""
+    buffer, flying, shown = JitterBuffer(), [], []
+    for number in range(90):
+        delay_ns = (slow_ms if number < 30 else 1) * 1_000_000
+        flying.append(Arrival(head(number * PERIOD_NS), number * PERIOD_NS + delay_ns))
+    for number in range(90):
+        now = number * PERIOD_NS + PERIOD_NS // 2
+        for arrival in [each for each in flying if now - PERIOD_NS < each.arrived_ns <= now]:
+            buffer.put(arrival)
+        buffer.transit_ns = transit_ms * 1_000_000 if number >= 30 else 0
+        shown.append((now, buffer.at(now)))
+    times = [code.time_ns for _, code in shown if code is not None]
+    assert len(times) > 80 and min(np.diff(times)) >= PERIOD_NS // 2
+    now, last = shown[-1]
+    assert abs(now - last.time_ns - buffer.delay_ns - transit_ms * 1_000_000) < 1_000_000
 
 
 def test_acknowledged_frames_are_referred_to_and_the_round_trip_is_told():
