@@ -57,19 +57,22 @@ def test_a_stream_that_died_leans_nothing():
 
 
 @pytest.mark.slow
-def test_a_real_stream_is_found_and_read():
+def test_a_real_stream_is_found_and_read(monkeypatch):
     """Through the library itself, over loopback; skipped where it is not installed or multicast is not allowed."""
     pylsl = pytest.importorskip("pylsl")
     import time
+    import uuid
 
-    from avatar3d.motion.sources.lsl import _Inlet
+    from avatar3d.motion.sources import lsl
 
-    outlet = pylsl.StreamOutlet(pylsl.StreamInfo("avatar3d-test", "EEG", 2, 100, "float32", "avatar3d-test"))
-    if not pylsl.resolve_byprop("name", "avatar3d-test", 1, 3):
+    monkeypatch.setattr(lsl, "FIND_S", 60.0)  # as long as a busy machine may take to answer itself
+    name = f"avatar3d-test-{uuid.uuid4().hex}"  # of no other run within reach of multicast
+    outlet = pylsl.StreamOutlet(pylsl.StreamInfo(name, "EEG", 2, 100, "float32", name))
+    if not pylsl.resolve_byprop("name", name, 1, 3):
         pytest.skip("no multicast on this machine")
-    inlet = _Inlet("avatar3d-test", 1)
+    inlet = lsl._Inlet(name, 1)
     values: list[float] = []
-    deadline, sent = time.monotonic() + 30, 0
+    deadline, sent = time.monotonic() + 60, 0
     while len(values) < 20 and time.monotonic() < deadline:  # what is sent before the inlet has joined does not come
         outlet.push_sample([0.0, float(sent)])
         sent += 1

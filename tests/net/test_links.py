@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
 import random
 import socket
 import threading
 import time
+import uuid
 from contextlib import ExitStack, closing
+from queue import Queue
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.jsonl import read_motion_jsonl, write_motion_jsonl
 from avatar3d.motion.sources import open_source
-from avatar3d.net import command
+from avatar3d.net import command, link
 from avatar3d.net.link import LinkName, Outlet, UdpInlet, UdpOutlet, open_inlet, open_outlet
 from avatar3d.net.sender import Sender
 from avatar3d.net.source import NetSource
@@ -197,7 +198,8 @@ def test_a_websocket_listener_waits_for_its_sender_and_follows_it_through_a_rest
 def test_heads_over_zenoh_from_one_process_reach_each_listener_a_late_one_too():
     from avatar3d.net.zenoh import ZenohInlet, ZenohOutlet, open_session
 
-    names = [LinkName.parse(f"zenoh:test-{os.getpid()}/{index}") for index in range(4)]
+    room = uuid.uuid4().hex  # of no other run, on this machine or in another container
+    names = [LinkName.parse(f"zenoh:test-{room}/{index}") for index in range(4)]
     with ExitStack() as stack:
         session = stack.enter_context(closing(open_session(None)))
         outlets = [stack.enter_context(closing(ZenohOutlet(name, session))) for name in names]
@@ -223,21 +225,26 @@ def arguments(kind: str, *words: str) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def test_stream_and_listen_carry_a_recording(tmp_path, capsys):
-    recording, out, port = tmp_path / "in.jsonl", tmp_path / "out.jsonl", str(free_port())
+def test_stream_and_listen_carry_a_recording(tmp_path, capsys, monkeypatch):
+    recording, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     write_motion_jsonl(recording, [head(number * 16_666_667) for number in range(240)])
     results: dict[str, tuple[dict[str, object], list[str]]] = {}
+    opened: Queue[UdpInlet] = Queue()
+
+    def opener(name: LinkName, token: bytes) -> UdpInlet:
+        inlet = UdpInlet(name)
+        opened.put(inlet)
+        return inlet
 
     def listen() -> None:
         results["listen"] = command.run_listen(
-            arguments("listen", port, "-o", str(out), "--token", "12345678", "--seconds", "60", "--silence", "2")
+            arguments("listen", "0", "-o", str(out), "--token", "12345678", "--seconds", "60", "--silence", "5")
         )
 
+    monkeypatch.setattr(link, "open_inlet", opener)
     thread = threading.Thread(target=listen)
     thread.start()
-    deadline = time.monotonic() + SLOWLY_S
-    while not is_taken(int(port)) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    port = str(opened.get(timeout=SLOWLY_S).port)
     results["stream"] = command.run_stream(
         arguments("stream", f"json:{recording}", "--to", port, "--token", "12345678", "--seconds", "3")
     )
