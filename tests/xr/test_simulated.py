@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from net.test_links import free_port
 from PIL import Image
 
 from avatar3d.camera import Camera
@@ -28,9 +28,9 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "avatar3d.cli", "xr", "--json", "--no-tune")
 TIMEOUT_S = 600
 MIN_PSNR_DB = 50.0
-# Seconds after which the runtime dies and frames to show (at 20 Hz): the first that falls into the show counts, for on a busy
-# machine the show begins late.
-OUTAGES = ((6, 150), (20, 600), (60, 1500))
+# Seconds after which something happens to the runtime and frames to show (at 20 Hz): the first that falls into the show counts,
+# for on a busy machine the show begins late.
+MOMENTS = ((6, 150), (20, 600), (60, 1500))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def avatar_file(tmp_path_factory):
 def _show(headset, *arguments, options=("--null",)):
     environment = dict(os.environ, PYTHONPATH=str(ROOT))
     return subprocess.run(
-        [sys.executable, headset, *options, "--", *COMMAND, *map(str, arguments)],
+        [sys.executable, headset, *map(str, options), "--", *COMMAND, *map(str, arguments)],
         capture_output=True, text=True, timeout=TIMEOUT_S, env=environment,
     )  # fmt: skip
 
@@ -137,17 +137,19 @@ def test_the_wearer_moves_two_heads_after_consent(headset, avatar_file, monkeypa
 
 @pytest.mark.slow
 def test_the_viewer_may_recenter_the_room(headset, avatar_file):
-    result = _result(_show(headset, avatar_file, "--frames", 600, options=("--null", "--wobble", "--recenter", "15")))
-    assert result["recentered"] == 1 and result["frames"] == 600
+    for after_s, frames in MOMENTS:
+        result = _result(_show(headset, avatar_file, "--frames", frames, options=("--null", "--wobble", "--recenter", after_s)))
+        assert result["frames"] == frames
+        if result["recentered"]:
+            break
+    assert result["recentered"] == 1
 
 
 @pytest.mark.slow
 def test_a_remote_head_moves_as_its_stream_tells(headset, avatar_file, tmp_path):
     codes = [MotionCode(time_ns=index * 33_000_000) for index in range(30)]
     write_motion_csv(tmp_path / "talk.csv", codes)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environment = dict(os.environ, PYTHONPATH=str(ROOT), AVATAR3D_TOKEN="a secret of both ends, for this test")
     sender = subprocess.Popen(
         [sys.executable, "-m", "avatar3d.cli", "stream", f"csv:{tmp_path / 'talk.csv'}", "--to", str(port), "--quiet"],
@@ -166,7 +168,7 @@ def test_a_remote_head_moves_as_its_stream_tells(headset, avatar_file, tmp_path)
 
 @pytest.mark.slow
 def test_a_runtime_that_dies_and_comes_back_is_joined_again(headset, avatar_file):
-    for after_s, frames in OUTAGES:
+    for after_s, frames in MOMENTS:
         options = ("--null", "--outage", f"{after_s},2")
         result = _result(_show(headset, avatar_file, "--frames", frames, "--reconnect", 120, options=options))
         assert result["frames"] == frames
@@ -177,7 +179,7 @@ def test_a_runtime_that_dies_and_comes_back_is_joined_again(headset, avatar_file
 
 @pytest.mark.slow
 def test_a_runtime_that_dies_for_good_ends_in_one_sentence(headset, avatar_file):
-    for after_s, _ in OUTAGES:
+    for after_s, _ in MOMENTS:
         options = ("--null", "--outage", f"{after_s},600")
         done = _show(headset, avatar_file, "--frames", 100_000, "--reconnect", 2, options=options)
         assert done.returncode == 1
