@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +55,7 @@ class Cast:
         return max(role.pipeline.source_age_s(now_ns) for role in self.roles)
 
     def notice(self, now_ns: int) -> str | None:
-        """What the viewer should be told about silent sources, or None."""
+        """What the viewer should be told about sources that failed or are silent, or None."""
         told = [role.pipeline.notice(now_ns) for role in self.roles]
         return next((notice for notice in told if notice is not None), None)
 
@@ -66,6 +68,17 @@ class Cast:
     def dropped(self) -> int:
         """Codes that were overtaken."""
         return sum(role.pipeline.dropped for role in self.roles)
+
+    def motion_figures(self) -> dict[str, Any]:
+        """Of all sources, as `--json` prints them: codes, failures, how often one was opened again, and what is wrong now."""
+        pipelines = [role.pipeline for role in self.roles]
+        return {
+            "received": self.received,
+            "dropped": self.dropped,
+            "failures": sum(pipeline.failures for pipeline in pipelines),
+            "reopened": sum(pipeline.reopened for pipeline in pipelines),
+            "problem": next((pipeline.problem for pipeline in pipelines if pipeline.problem is not None), None),
+        }
 
     def close(self) -> None:
         """Stop the threads and close the sources."""
@@ -85,7 +98,7 @@ def open_cast(
     """A cast of avatars, the first of them moved by the first source that `motions` names, and so on; the rest, and those whose
     source is "idle", idle, each in its own time.
 
-    opener: opens a source. trace: takes spans of their threads.
+    opener: opens a source, and again when it failed. trace: takes spans of their threads.
     Raises InputError for more sources than avatars, and what the sources raise.
     """
     if len(motions) > len(avatars):
@@ -95,7 +108,8 @@ def open_cast(
         for index, avatar in enumerate(avatars):
             spec = motions[index] if index < len(motions) else "idle"
             source = None if spec == "idle" else opener(spec)
-            roles.append(Role(avatar, Pipeline(source, silent_s, index, trace=trace, name=str(index)), eye_contact, mirror))
+            pipeline = Pipeline(source, silent_s, index, trace=trace, name=str(index), reopen=partial(opener, spec))
+            roles.append(Role(avatar, pipeline, eye_contact, mirror))
     except BaseException:
         Cast(roles).close()
         raise

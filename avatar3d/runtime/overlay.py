@@ -84,6 +84,19 @@ def _share(lines: int) -> float:
     return (2 * MARGIN_PX + min(lines, LINES) * LINE_PX) / HEIGHT_PX
 
 
+def wrapped(text: str, lines: int) -> list[str]:
+    """A sentence in at most so many lines of the panel's width; what is over is left out."""
+    font = ImageFont.load_default(FONT_PX)
+    rows: list[str] = []
+    for word in text.split():
+        longer = f"{rows[-1]} {word}" if rows else word
+        if rows and font.getlength(longer) <= WIDTH_PX - 2 * MARGIN_PX:
+            rows[-1] = longer
+        else:
+            rows.append(word)
+    return rows[:lines]
+
+
 def text_picture(lines: Sequence[str]) -> np.ndarray:
     """(HEIGHT_PX, WIDTH_PX) u8, how far each pixel is covered by letters; what is too long is cut off."""
     image = Image.new("L", (WIDTH_PX, HEIGHT_PX), 0)

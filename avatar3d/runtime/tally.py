@@ -11,7 +11,7 @@ import numpy as np
 
 from avatar3d.runtime.cast import Cast
 from avatar3d.runtime.ladder import Ladder
-from avatar3d.runtime.overlay import EVERY_S, Status
+from avatar3d.runtime.overlay import EVERY_S, LINES, Status, wrapped
 
 MAX_SAMPLES = 200_000  # of each latency; over half an hour at 90 Hz
 RECENT_FRAMES = 30  # that the panel's figures are over
@@ -59,8 +59,8 @@ class Tally:
             return None
         self._written_s = now_s
         notice = cast.notice(time.monotonic_ns())
-        told = [] if notice is None else [notice]
-        return (self._status(ladder, now_s).lines() if wanted else []) + told
+        figures = self._status(ladder, now_s).lines() if wanted else []
+        return figures if notice is None else figures + wrapped(notice, LINES - len(figures))
 
     def _status(self, ladder: Ladder, now_s: float) -> Status:
         span = self._recent_s[-1] - self._recent_s[0] if len(self._recent_s) > 1 else 0.0

@@ -213,7 +213,7 @@ class View:
             "rung": RUNGS[self._ladder.rung],
             "drawing": self._choice.to_json(),
             "measured_ms": {name: None if cost is None else round(cost, 2) for name, cost in zip(RUNGS, costs, strict=True)},
-            "motion_codes": {"received": self._cast.received, "dropped": self._cast.dropped},
+            "motion_codes": self._cast.motion_figures(),
             "heads": len(self._cast.roles),
             "motion": self._motion.to_json(),
             "cameras": [camera.to_json() for camera in self._cameras],

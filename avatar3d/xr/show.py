@@ -355,7 +355,7 @@ class Show:
             "recentered": self._tally.recentered,
             **self._ladder.report(),
             "measured_ms": {name: None if cost is None else round(cost, 2) for name, cost in measured.items()},
-            "motion": {"received": self._cast.received, "dropped": self._cast.dropped},
+            "motion": self._cast.motion_figures(),
             "heads": len(self._cast.roles),
             "avatar_ipd_mm": round(avatar_ipd_m(self._cast.avatars[0]) * 1000, 2),
             "distance_m": self._options.distance_m,

@@ -7,9 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from avatar3d.errors import InputError
+from avatar3d.errors import InputError, WorkError
 from avatar3d.head.rig import gaze_angles
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
+from avatar3d.runtime import pipeline as pipeline_module
 from avatar3d.runtime.cast import open_cast
 from avatar3d.runtime.gaze import contact_angles
 from tests.make_avatar import synthetic_avatar
@@ -110,3 +111,23 @@ def test_what_was_opened_is_closed_when_the_next_source_fails(avatar):
     assert sources[0].closed
     with pytest.raises(InputError, match="2 motion sources were given for 1"):
         open_cast([avatar], ["a", "b"], 0.3, opener=opener)
+
+
+def test_a_source_that_fails_in_mid_show_is_opened_again_by_its_name(avatar, monkeypatch):
+    monkeypatch.setattr(pipeline_module, "RETRY_S", 0.0)
+    opened = []
+
+    class Unplugged(Steady):
+        def read(self, timeout_s=1.0):
+            raise WorkError("camera 3 gives no more frames")
+
+    def opener(spec):
+        opened.append(spec)
+        return Unplugged() if len(opened) == 1 else Steady()
+
+    cast = open_cast([avatar], ["camera:3"], 0.3, opener=opener)
+    _winks(cast, 0, WINK[0])
+    told = cast.motion_figures()
+    assert opened == ["camera:3"] * 2 and cast.notice(time.monotonic_ns()) is None
+    assert (told["failures"], told["reopened"], told["problem"]) == (1, 1, None) and told["received"] > 0
+    cast.close()

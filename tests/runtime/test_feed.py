@@ -11,14 +11,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from avatar3d.errors import InputError
+from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.csv import write_motion_csv
+from avatar3d.runtime import pipeline as pipeline_module
 from avatar3d.runtime.governor import read_config
 from avatar3d.runtime.mailbox import Mailbox
-from avatar3d.runtime.pipeline import Pipeline
+from avatar3d.runtime.pipeline import Pipeline, retry_after_s
 from avatar3d.runtime.replay import Replay, open_live
 from avatar3d.runtime.sensors import Reading, hottest
+from avatar3d.runtime.trace import Trace
 
 JAW = ARKIT_INDEX["jawOpen"]
 
@@ -93,23 +95,26 @@ def test_a_csv_is_opened_as_a_live_source(tmp_path):
         open_live("carrier-pigeon:7")
 
 
-class _Unplugged:
-    """Fails after `fail_after` codes."""
+class _Broken:
+    """Gives `codes` codes, then fails with `error`, or ends where that is None."""
 
-    live, ended = True, False
+    live = True
 
-    def __init__(self, fail_after: int) -> None:
-        self.count, self._fail_after = 0, fail_after
+    def __init__(self, codes: int, error: Exception | None) -> None:
+        self._codes, self._error = codes, error
+        self.count, self.ended, self.closed = 0, False, False
 
     def read(self, timeout_s: float = 1.0) -> MotionCode | None:
-        if self.count >= self._fail_after:
-            raise InputError("the camera was unplugged")
-        time.sleep(0.005)
-        self.count += 1
-        return _code(time.monotonic_ns(), 0.5)
+        if self.count < self._codes:
+            self.count += 1
+            return _code(time.monotonic_ns(), 0.5)
+        if self._error is not None:
+            raise self._error
+        self.ended = True
+        return None
 
     def close(self) -> None:
-        pass
+        self.closed = True
 
 
 def _until(condition, seconds=60.0):
@@ -195,18 +200,115 @@ def test_a_source_that_falls_silent_is_left_for_idle_motion_and_taken_up_again()
     pipeline.close()
 
 
-def test_a_source_that_fails_is_heard_of_where_the_head_is_drawn():
-    pipeline = Pipeline(_Unplugged(fail_after=3))
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (WorkError("the camera was unplugged"), "the camera was unplugged"),
+        (ZeroDivisionError(), "ZeroDivisionError"),
+        (OSError("no route\nto host"), "no route"),
+        (None, "the motion source ended"),
+    ],
+)
+def test_a_source_that_fails_is_told_and_opened_again_until_it_speaks(monkeypatch, error, words):
+    monkeypatch.setattr(pipeline_module, "RETRY_S", 0.0)
+    first, second = _Broken(3, error), _Spoken()
+    absent, back = 5, threading.Event()  # tries in vain, then the test lets it come back
+    tries, trace = [], Trace()
 
-    def failed():
+    def reopen():
+        tries.append(len(tries))
+        if len(tries) <= absent or not back.is_set():
+            raise WorkError("no camera")
+        return second
+
+    pipeline = Pipeline(first, reopen=reopen, trace=trace)
+    _until(lambda: len(tries) > absent)
+    assert first.closed and pipeline.received == 3
+    # It is said at once, without the wait that a silent source has; nothing is raised where the head is drawn.
+    assert pipeline.notice(time.monotonic_ns()) in (f"{words}; trying again", "no camera; trying again")
+    pipeline.at(time.monotonic_ns())
+    back.set()
+    _until(lambda: pipeline.reopened == 1)
+    second.waiting.append(_code(time.monotonic_ns(), 0.7))
+    _until(lambda: pipeline.problem is None)
+    assert pipeline.received == 4 and pipeline.failures == len(tries)
+    pipeline.close()
+    assert second.closed
+    failed = [event["args"]["failures"] for event in trace.to_json()["traceEvents"] if event["name"] == "failed"]
+    assert failed == list(range(1, len(tries) + 1))
+
+
+def test_tries_grow_rare_and_never_rarer_than_that():
+    waits = [retry_after_s(tries) for tries in range(1, 2000)]
+    assert waits[:4] == [0.5, 1.0, 2.0, 4.0] and set(waits[5:]) == {10.0}
+
+
+def test_a_source_that_cannot_be_opened_again_leaves_the_head_idling(monkeypatch):
+    source = _Broken(2, WorkError("the camera was unplugged"))
+    pipeline = Pipeline(source)
+    _until(lambda: pipeline.failures == 1 and source.closed)
+    assert pipeline.notice(time.monotonic_ns()) == "the camera was unplugged"
+    now = time.monotonic_ns()
+    pipeline.at(now)
+    pipeline.at(now + 10_000_000_000)
+    pipeline.close()
+
+
+def test_a_source_that_refuses_what_it_was_asked_for_at_the_start_is_an_error():
+    pipeline = Pipeline(_Broken(0, InputError("no such face")), reopen=lambda: _Spoken())
+
+    def refused():
         try:
             pipeline.at(time.monotonic_ns())
         except InputError as error:
-            return "unplugged" in str(error)
+            return "no such face" in str(error)
         return False
 
-    _until(failed)
+    _until(refused)
     pipeline.close()
+
+
+def test_what_cannot_be_followed_is_counted_and_passed_over(monkeypatch):
+    source, smooth = _Spoken(), pipeline_module.smooth
+
+    def fails_at_a_wide_mouth(state, code):
+        return smooth(state, code) if code.weights[JAW] < 0.9 else 1 / 0
+
+    monkeypatch.setattr(pipeline_module, "smooth", fails_at_a_wide_mouth)
+    pipeline = Pipeline(source)
+    source.waiting.append(_code(time.monotonic_ns(), 1.0))
+    _until(lambda: pipeline.failures == 1)
+    assert "cannot be followed (division by zero)" in pipeline.notice(time.monotonic_ns())
+    pipeline.at(time.monotonic_ns())
+    source.waiting.append(_code(time.monotonic_ns(), 0.7))
+    _until(lambda: pipeline.problem is None)
+    pipeline.close()
+
+
+def test_a_plug_in_that_gives_no_code_has_failed():
+    source = _Spoken()
+    source.waiting.append(SimpleNamespace(time_ns=time.monotonic_ns(), sequence=0))
+    pipeline = Pipeline(source)
+    _until(lambda: pipeline.failures == 1)
+    assert pipeline.problem == "the motion source gave a SimpleNamespace; expected a MotionCode"
+    pipeline.at(time.monotonic_ns())
+    pipeline.close()
+
+
+def test_a_pipeline_that_is_closed_in_mid_retry_closes_what_it_opens(monkeypatch):
+    monkeypatch.setattr(pipeline_module, "RETRY_S", 0.0)
+    asked, let_go, second = threading.Event(), threading.Event(), _Spoken()
+
+    def reopen():
+        asked.set()
+        assert let_go.wait(60)
+        return second
+
+    pipeline = Pipeline(_Broken(0, None), reopen=reopen)
+    assert asked.wait(60)
+    threading.Timer(0.05, let_go.set).start()
+    pipeline.close()
+    _until(lambda: second.closed)
 
 
 def _sensors(monkeypatch, chips):

@@ -11,7 +11,7 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.render.foveation import FoveationSettings, Inset
 from avatar3d.render.stereo import LayeredTarget, offered
 from avatar3d.runtime.governor import BAKED, BLENDSHAPE, LIVE, Change, read_config
-from avatar3d.runtime.overlay import LINES, WIDTH_M, Status, panel_place, text_picture
+from avatar3d.runtime.overlay import LINES, MARGIN_PX, WIDTH_M, Status, panel_place, text_picture, wrapped
 from avatar3d.runtime.placement import FADE_END_M, FADE_START_M, VERTEX_STEP, Placement
 from avatar3d.runtime.stage import Stage
 from avatar3d.runtime.views import EyeView
@@ -165,6 +165,16 @@ def test_text_is_drawn_line_by_line_and_cut_off_where_it_is_too_long():
     np.testing.assert_array_equal(one[: len(one) // 4], two[: len(two) // 4])
     assert text_picture(["m" * 500, *"abcdef"]).shape == one.shape
     assert text_picture([]).max() == 0
+
+
+def test_a_long_sentence_is_told_over_several_lines_and_a_word_that_fits_none_is_a_line():
+    sentence = "camera 0 gives no more frames; plug it in again, or close the program that uses it"
+    rows = wrapped(sentence, LINES)
+    assert " ".join(rows) == sentence and 1 < len(rows) <= LINES
+    for row in rows:
+        assert not text_picture([row])[:, -MARGIN_PX + 1 :].any()
+    assert wrapped(sentence, 1) == rows[:1] and wrapped(sentence, 0) == [] and wrapped("", 3) == []
+    assert wrapped("m" * 100 + " end", 4) == ["m" * 100, "end"]
 
 
 def _both_eyes(stage, context, rung=BAKED, layered=False, **named):

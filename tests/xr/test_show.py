@@ -131,7 +131,10 @@ def play(monkeypatch, context):
     def run(sessions, frames=12, source=None, heads=1, eye_contact=False, **options):
         waiting = list(sessions)
         monkeypatch.setattr(show_module, "HeadsetSession", lambda *_: waiting.pop(0) if waiting else _no_runtime())
-        cast = Cast([Role(synthetic_avatar(index), Pipeline(source), eye_contact) for index in range(heads)])
+        pipelines = [Pipeline(source) for _ in range(heads)]
+        if source is not None:
+            source.pipeline = pipelines[0]
+        cast = Cast([Role(synthetic_avatar(index), pipeline, eye_contact) for index, pipeline in enumerate(pipelines)])
         shown = Show(cast, replace(read_config(), settle_frames=0), ShowOptions(frames=frames, **options))
         monkeypatch.setattr(tally_module, "EVERY_S", 0.0)
 
@@ -141,7 +144,7 @@ def play(monkeypatch, context):
 
         monkeypatch.setattr(Stage, "draw", watched)
         deadline = time.monotonic() + 60  # the frames fly by: the source has spoken before
-        while source is not None and cast.roles[0].pipeline._state is None and time.monotonic() < deadline:
+        while source is not None and pipelines[0]._state is None and time.monotonic() < deadline:
             time.sleep(0.01)
         try:
             return shown.run(), shown
@@ -325,6 +328,33 @@ def test_the_panel_tells_of_a_silent_source_unasked_and_of_figures_when_asked(pl
     (line,) = shown._overlaid
     told = re.fullmatch(r"no motion for (\d+) s: the head idles", line)
     assert told is not None and int(told.group(1)) >= 9
+
+
+class _Unplugged(_Stalled):
+    """A camera that gave one frame."""
+
+    def read(self, timeout_s=1.0):
+        if self._given:
+            raise WorkError("camera 0 gives no more frames; plug it in again, or close the program that uses it")
+        return super().read(timeout_s)
+
+
+def test_a_source_that_fails_ends_no_session_and_is_told(play, context):
+    session, source = PlayedSession(context), _Unplugged()
+    original = session.end_frame
+
+    def wait(timing, cameras):
+        original(timing, cameras)
+        deadline = time.monotonic() + 60
+        while source.pipeline.failures == 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    session.end_frame = wait
+    result, shown = play([session], frames=8, source=source)
+    assert result["rendered"] == 7
+    assert result["motion"]["failures"] == 1 and result["motion"]["problem"].startswith("camera 0 gives no more frames")
+    # The panel says the whole sentence, over several lines.
+    assert len(shown._overlaid) > 1 and " ".join(shown._overlaid) == result["motion"]["problem"]
 
 
 def test_a_hand_carries_the_head_and_lets_it_stand(play, context):
