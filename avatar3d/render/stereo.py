@@ -16,15 +16,14 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from avatar3d.errors import WorkError
-from avatar3d.render.raw_gl import call
+from avatar3d.render.raw_gl import ALL_LAYERS, call, delete_framebuffers, make_framebuffer
 
 Stereo = Literal["passes", "layers", "sides"]
 STEREO: tuple[Stereo, ...] = ("passes", "layers", "sides")
 EYES = 2
 CLIP_DISTANCE = 0x3000  # GL_CLIP_DISTANCE0, which moderngl has no name for
 LAYER_EXTENSIONS = ("GL_ARB_shader_viewport_layer_array", "GL_AMD_vertex_shader_layer")
-GL_TEXTURE_2D_ARRAY, GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_DEPTH_ATTACHMENT = 0x8C1A, 0x8D40, 0x8CE0, 0x8D00
-GL_FRAMEBUFFER_COMPLETE = 0x8CD5
+GL_TEXTURE_2D_ARRAY = 0x8C1A
 GL_TEXTURE_MIN_FILTER, GL_TEXTURE_MAG_FILTER, GL_NEAREST = 0x2801, 0x2800, 0x2600
 GL_RGBA, GL_DEPTH_COMPONENT, GL_FLOAT = 0x1908, 0x1902, 0x1406
 GL_RGBA8, GL_DEPTH_COMPONENT24 = 0x8058, 0x81A6
@@ -82,33 +81,26 @@ class LayeredTarget:
     def __init__(self, context: Any, width: int, height: int, internal_format: int = GL_RGBA8) -> None:
         self._context = context
         self.size = width, height
-        self._images = [DepthArray(context, width, height), _ArrayImage(context, width, height, internal_format, GL_RGBA)]
+        self._depth, self._color = (
+            DepthArray(context, width, height),
+            _ArrayImage(context, width, height, internal_format, GL_RGBA),
+        )
         self._names: list[int] = []
         try:
-            self.framebuffer = self._framebuffer(None)
-            self.eyes: Sequence[Any] = [self._framebuffer(eye) for eye in range(EYES)]
+            self.framebuffer, *eyes = [self._framebuffer(layer) for layer in (ALL_LAYERS, *range(EYES))]
         except WorkError:
             self.release()
             raise
+        self.eyes: Sequence[Any] = eyes
         _ = context.error  # moderngl asks for the size of a plain texture, which an array is not
 
-    def _framebuffer(self, eye: int | None) -> Any:
-        name = ctypes.c_uint()
-        call(self._context, "glGenFramebuffers", 1, ctypes.byref(name))
-        call(self._context, "glBindFramebuffer", GL_FRAMEBUFFER, name.value)
-        self._names.append(name.value)
-        for attachment, image in zip((GL_DEPTH_ATTACHMENT, GL_COLOR_ATTACHMENT0), self._images, strict=True):
-            if eye is None:
-                call(self._context, "glFramebufferTexture", GL_FRAMEBUFFER, attachment, image.glo, 0)
-            else:
-                call(self._context, "glFramebufferTextureLayer", GL_FRAMEBUFFER, attachment, image.glo, 0, eye)
-        status = call(self._context, "glCheckFramebufferStatus", GL_FRAMEBUFFER)
-        if status != GL_FRAMEBUFFER_COMPLETE:
-            raise WorkError(f"the graphics driver cannot draw into layers (status {status:#x}); draw the eyes in two passes")
-        return self._context.detect_framebuffer(name.value)
+    def _framebuffer(self, layer: int) -> Any:
+        name, made = make_framebuffer(self._context, self._color.glo, self._depth.glo, layer)
+        self._names.append(name)
+        return made
 
     def release(self) -> None:
         """Free the GL objects."""
-        call(self._context, "glDeleteFramebuffers", len(self._names), ctypes.byref((ctypes.c_uint * len(self._names))(*self._names)))
-        for image in self._images:
+        delete_framebuffers(self._context, self._names)
+        for image in (self._depth, self._color):
             image.release()

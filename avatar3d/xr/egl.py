@@ -22,9 +22,7 @@ def create() -> Graphics:
     except OSError as error:
         raise WorkError(f"EGL is missing ({error}); Debian and Ubuntu: apt install libegl1") from error
     context = create_context()
-    egl.eglGetProcAddress.restype = c_void_p
-    egl.eglGetProcAddress.argtypes = [ctypes.c_char_p]
-    return Graphics("egl", context, EXTENSION, lambda: _binding(egl), egl.eglGetProcAddress)
+    return Graphics("egl", context, EXTENSION, lambda: _binding(egl))
 
 
 def _binding(egl: Any) -> Any:

@@ -27,9 +27,7 @@ def create() -> Graphics:
         gl = ctypes.CDLL("libGL.so.1")
     except Exception as error:  # glcontext raises plain exceptions
         raise WorkError(f"no GLX context could be made ({error}); install the driver of your graphics card") from error
-    gl.glXGetProcAddressARB.restype = c_void_p
-    gl.glXGetProcAddressARB.argtypes = [ctypes.c_char_p]
-    return Graphics("glx", context, EXTENSION, lambda: _binding(gl), gl.glXGetProcAddressARB)
+    return Graphics("glx", context, EXTENSION, lambda: _binding(gl))
 
 
 def _binding(gl: Any) -> Any:

@@ -16,6 +16,7 @@ from avatar3d import __version__
 from avatar3d.camera import Camera
 from avatar3d.errors import WorkError
 from avatar3d.motion.code import MotionCode
+from avatar3d.render.raw_gl import ALL_LAYERS, delete_framebuffers, make_framebuffer
 from avatar3d.render.stereo import DepthArray
 from avatar3d.render.stereo import offered as offered_stereo
 from avatar3d.runtime.placement import Placement
@@ -24,7 +25,7 @@ from avatar3d.xr import openxr
 from avatar3d.xr.actions import GAZE, Actions
 from avatar3d.xr.face import EXTENSIONS as FACES
 from avatar3d.xr.face import FaceReader, open_face
-from avatar3d.xr.graphics import ALL_LAYERS, Graphics, open_graphics
+from avatar3d.xr.graphics import Graphics, open_graphics
 from avatar3d.xr.pacing import Ahead
 from avatar3d.xr.space_warp import EXTENSION as SPACE_WARP
 from avatar3d.xr.space_warp import SpaceWarp
@@ -103,6 +104,7 @@ class HeadsetSession:
         self._face: FaceReader | None = None
         self._masks: VisibilityMasks | None = None
         self.space_warp: SpaceWarp | None = None
+        self.warnings: list[str] = []  # what was asked for and cannot be had, a sentence each
         try:
             with openxr.failures_as_sentences("starting the session"):
                 self._open()
@@ -168,8 +170,8 @@ class HeadsetSession:
         if self._depth is None:
             context, size = self.graphics.context, (self.width, self.height)
             self._depth_buffer = DepthArray(context, *size) if self._layered else context.depth_renderbuffer(size)
-        if SPACE_WARP in self._enabled:
-            self.space_warp = SpaceWarp.open(self.graphics, self._instance, system, self._session, formats, self.eyes)
+        if self._options.space_warp:
+            self.space_warp = self._open_space_warp(system, formats)
         if VISIBILITY_MASK in self._enabled:
             self._masks = VisibilityMasks(self._instance, self._session, self._kind)
             for eye in range(self.eyes):
@@ -179,6 +181,22 @@ class HeadsetSession:
         with contextlib.suppress(xr.exception.XrException):
             self._actions = Actions(self._instance, self._session, GAZE in self._enabled)
         self._face = open_face(self._instance, self._session, self._enabled)
+
+    def _open_space_warp(self, system: Any, formats: list[int]) -> SpaceWarp | None:
+        """What takes motion, or None and a warning: without it the head is shown all the same."""
+        gone = self._xr.exception.InstanceLostError, self._xr.exception.SessionLostError
+        try:
+            if SPACE_WARP not in self._enabled:
+                raise WorkError(f"the OpenXR runtime does not offer {SPACE_WARP}")
+            return SpaceWarp.open(self.graphics.context, self._instance, system, self._session, formats, self.eyes)
+        except gone:
+            raise
+        except WorkError as error:
+            reason = str(error)
+        except self._xr.exception.XrException as error:
+            reason = f"the OpenXR runtime refused {SPACE_WARP}: {type(error).__name__.removesuffix('Error')}"
+        self.warnings.append(f"{reason}; going on without space warp")
+        return None
 
     def _choose_blend(self, system: Any) -> Any:
         xr = self._xr
@@ -382,7 +400,7 @@ class HeadsetSession:
         key = (color, depth, layer)
         if key not in self._framebuffers:
             is_texture = self._depth is not None or self._layered
-            self._framebuffers[key] = self.graphics.framebuffer(color, depth, layer, is_texture)
+            self._framebuffers[key] = make_framebuffer(self.graphics.context, color, depth, layer, is_texture)
         return self._framebuffers[key][1]
 
     def clear_around(self, framebuffers: Sequence[Any], cameras: Sequence[Camera | None], background: Sequence[float]) -> None:
@@ -547,7 +565,7 @@ class HeadsetSession:
                 self._face.close()
             self._face = None
         if self.graphics is not None:
-            self.graphics.delete_framebuffers([name for name, _ in self._framebuffers.values()])
+            delete_framebuffers(self.graphics.context, [name for name, _ in self._framebuffers.values()])
             self._framebuffers.clear()
             if self.space_warp is not None:
                 self.space_warp.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -177,7 +178,11 @@ class Show:
             "reads_face": session.reads_face,
             "wearer_extensions": session.wearer_extensions,
             "drawing": self._choice.to_json(),
+            "warnings": session.warnings,
         }
+        if not self._options.quiet and self._tally.reconnects == 0:
+            for warning in session.warnings:
+                print(f"avatar3d: {warning}", file=sys.stderr)
         self._ladder.state = None
 
     # --- frames

@@ -8,10 +8,11 @@ from __future__ import annotations
 from ctypes import byref, c_void_p, cast, pointer
 from typing import Any
 
+from avatar3d.errors import WorkError
+from avatar3d.render.raw_gl import delete_framebuffers, make_framebuffer
 from avatar3d.render.stereo import EYES
 from avatar3d.runtime.views import FAR_M, NEAR_M
 from avatar3d.xr import openxr
-from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.swapchain import EyeImages, depth_images, eye_images
 
 EXTENSION = "XR_FB_space_warp"
@@ -24,20 +25,17 @@ class SpaceWarp:
     In each frame that is drawn: `acquire`, draw into `framebuffers`, `release`, and `chained` to each view of the projection.
     """
 
-    def __init__(self, graphics: Graphics, session: Any, motion: EyeImages, depth: EyeImages, size: tuple[int, int]) -> None:
+    def __init__(self, context: Any, motion: EyeImages, depth: EyeImages, size: tuple[int, int]) -> None:
         self.width, self.height = size
-        self._graphics = graphics
-        self._session = session
+        self._context = context
         self._motion, self._depth = motion, depth
         self._framebuffers: dict[tuple[int, int, int | None], tuple[int, Any]] = {}
         self._drawn = False  # since the images were acquired
         self._continues = False  # the frame before had its picture too
 
     @classmethod
-    def open(
-        cls, graphics: Graphics, instance: Any, system: Any, session: Any, formats: list[int], eyes: int
-    ) -> SpaceWarp | None:
-        """For a session whose instance has EXTENSION enabled; None where the system or its image formats do not take it."""
+    def open(cls, context: Any, instance: Any, system: Any, session: Any, formats: list[int], eyes: int) -> SpaceWarp:
+        """For a session whose instance has EXTENSION enabled; WorkError where the system or its image formats do not take it."""
         xr = openxr.load()
         wanted = xr.SystemSpaceWarpPropertiesFB()
         properties = xr.SystemProperties(next=cast(pointer(wanted), c_void_p))
@@ -45,10 +43,12 @@ class SpaceWarp:
         openxr.check(ask(instance, system, byref(properties)))
         size = wanted.recommended_motion_vector_image_rect_width, wanted.recommended_motion_vector_image_rect_height
         if GL_RGBA16F not in formats or 0 in size:
-            return None
+            raise WorkError("the headset has no images for motion")
         motion = eye_images(session, GL_RGBA16F, *size, eyes)
         depth = depth_images(session, formats, *size, eyes, motion.array)
-        return None if depth is None else cls(graphics, session, motion, depth, size)
+        if depth is None:
+            raise WorkError("the headset has no images for the depth of motion")
+        return cls(context, motion, depth, size)
 
     def acquire(self) -> None:
         """Take the next images."""
@@ -64,7 +64,7 @@ class SpaceWarp:
             (color, layer), (depth, _) = self._motion.texture(eye), self._depth.texture(eye)
             key = color, depth, layer
             if key not in self._framebuffers:
-                self._framebuffers[key] = self._graphics.framebuffer(color, depth, layer, True)
+                self._framebuffers[key] = make_framebuffer(self._context, color, depth, layer)
             found.append(self._framebuffers[key][1])
         return found
 
@@ -105,5 +105,5 @@ class SpaceWarp:
 
     def close(self) -> None:
         """Free the framebuffers; the images go with the session."""
-        self._graphics.delete_framebuffers([name for name, _ in self._framebuffers.values()])
+        delete_framebuffers(self._context, [name for name, _ in self._framebuffers.values()])
         self._framebuffers.clear()

@@ -22,9 +22,7 @@ def create() -> Graphics:
     except Exception as error:  # glcontext raises plain exceptions
         raise WorkError(f"no WGL context could be made ({error}); install the driver of your graphics card") from error
     gl = ctypes.WinDLL("opengl32")  # type: ignore[attr-defined]
-    gl.wglGetProcAddress.restype = c_void_p
-    gl.wglGetProcAddress.argtypes = [ctypes.c_char_p]
-    return Graphics("win32", context, EXTENSION, lambda: _binding(gl), gl.wglGetProcAddress)
+    return Graphics("win32", context, EXTENSION, lambda: _binding(gl))
 
 
 def _binding(gl: Any) -> Any:

@@ -27,7 +27,7 @@ FACE_FUNCTIONS = {
 
 
 class PlayedRuntime:
-    """extensions: offered beside the least. refused: of FACE_FUNCTIONS' trackers, those that cannot be made ({name: result}).
+    """extensions: offered beside the least. refused: functions of extensions that fail, as FACE_FUNCTIONS' ({name: result}).
 
     face: {place: weight} told by the trackers. held: pose of a hand that holds, {0 or 1: XrPosef}. eyes: quaternion xyzw of the
     gaze or None. levels: thermal level by domain. events: to be polled. masks: (vertices, indices) of what is hidden by eye.
@@ -253,6 +253,8 @@ class PlayedRuntime:
         return 0
 
     def _xrGetSystemProperties(self, instance, system, properties):
+        if "xrGetSystemProperties" in self.refused:
+            return self.refused["xrGetSystemProperties"]
         wanted = ctypes.cast(properties._obj.next, ctypes.POINTER(self._xr.SystemSpaceWarpPropertiesFB)).contents
         assert wanted.type == self._xr.StructureType.SYSTEM_SPACE_WARP_PROPERTIES_FB
         wanted.recommended_motion_vector_image_rect_width, wanted.recommended_motion_vector_image_rect_height = self.warp_size

@@ -22,6 +22,7 @@ from avatar3d.runtime.pipeline import Pipeline
 from avatar3d.runtime.views import camera_of, cropped
 from avatar3d.xr import session as session_module
 from avatar3d.xr import show as show_module
+from avatar3d.xr.openxr import RuntimeGone
 from avatar3d.xr.session import (
     DEPTH_LAYER,
     PERFORMANCE,
@@ -360,7 +361,7 @@ def test_a_runtime_without_arrays_gets_two_swapchains(monkeypatch):
             assert (pictures[0].reshape(-1, 4)[:, 0] == 51).all() and (pictures[1] == 255).all()
 
 
-def _warped(runtime, monkeypatch, frames, walk):
+def _warped(runtime, monkeypatch, frames, walk, quiet=True):
     """Show so many frames with motion vectors, the viewer walking so far in each; returns what was reported."""
     cast = Cast([Role(synthetic_avatar(), Pipeline(None), False)])
     runtime.graphics.close = lambda: None
@@ -372,7 +373,7 @@ def _warped(runtime, monkeypatch, frames, walk):
         return locate(session, info)
 
     runtime.locate_views = step
-    options = ShowOptions(SessionOptions(space_warp=True), frames=frames, rung="blendshape")
+    options = ShowOptions(SessionOptions(space_warp=True), frames=frames, rung="blendshape", quiet=quiet)
     try:
         return Show(cast, read_config(), options).run()
     finally:
@@ -411,12 +412,45 @@ def test_motion_and_depth_are_given_to_a_headset_that_makes_frames(monkeypatch, 
         assert np.abs(seen[:, 1]).max() < 0.02 and (vectors[vectors[..., 3] == 0] == 0).all()
 
 
-@pytest.mark.parametrize("formats", [[GL_SRGB8_ALPHA8], [GL_SRGB8_ALPHA8, GL_RGBA16F]])
-def test_without_images_for_it_no_motion_is_given(monkeypatch, formats):
+@pytest.mark.parametrize(
+    ("formats", "words"),
+    [([GL_SRGB8_ALPHA8], "no images for motion"), ([GL_SRGB8_ALPHA8, GL_RGBA16F], "no images for the depth of motion")],
+)
+def test_without_images_for_it_no_motion_is_given(monkeypatch, formats, words):
     with played_runtime(monkeypatch, SPACE_WARP) as runtime:
         runtime.formats = formats
         with _opened(runtime, space_warp=True) as session:
             assert session.space_warp is None
+            (warning,) = session.warnings
+            assert words in warning and warning.endswith("going on without space warp")
+
+
+def test_a_space_warp_that_is_not_offered_or_refused_ends_no_session(monkeypatch, capsys):
+    with played_runtime(monkeypatch) as runtime, _opened(runtime, space_warp=True) as session:
+        assert session.warnings == [f"the OpenXR runtime does not offer {SPACE_WARP}; going on without space warp"]
+    with played_runtime(monkeypatch, SPACE_WARP) as runtime:
+        close = runtime.graphics.close
+        runtime.formats = [GL_SRGB8_ALPHA8, GL_RGBA16F, GL_DEPTH_COMPONENT24]
+        create = runtime.create_swapchain
+
+        def refuse(session, info):
+            if info.format == GL_RGBA16F:
+                raise xr.exception.LimitReachedError()
+            return create(session, info)
+
+        runtime.create_swapchain = refuse
+        result = _warped(runtime, monkeypatch, 3, 0.0, quiet=False)
+        runtime.graphics.close = close
+        assert result["rendered"] == 3 and not result["space_warp"]
+        assert result["warnings"] == [f"the OpenXR runtime refused {SPACE_WARP}: LimitReached; going on without space warp"]
+        assert capsys.readouterr().err == f"avatar3d: {result['warnings'][0]}\n"
+
+
+def test_a_runtime_that_is_lost_while_space_warp_is_opened_is_no_warning(monkeypatch):
+    with played_runtime(monkeypatch, SPACE_WARP) as runtime:
+        runtime.refused = {"xrGetSystemProperties": xr.Result.ERROR_INSTANCE_LOST.value}
+        with pytest.raises(RuntimeGone):
+            _opened(runtime, space_warp=True)
 
 
 def test_motion_is_given_only_when_it_was_asked_for(monkeypatch):

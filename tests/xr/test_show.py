@@ -44,10 +44,11 @@ class PlayedSession:
     runtime, system, uses_arrays, gives_depth, reads_face, hand = "played", "none", True, False, False, None
     wearer_extensions, ago_ns = (), 0
     layers = uses_masks = False
+    warnings = ()
     eyes = space_warp = None
 
     def __init__(self, context, steps=(), gone_after=None, recenter_at=None, hot_from=None, position=(0.0, 0.0, 0.0)):
-        self.graphics = Graphics("played", context, "none", lambda: None, lambda name: None)
+        self.graphics = Graphics("played", context, "none", lambda: None)
         self.graphics.close = lambda: None
         self.running, self.ended = True, False
         self.shown: list[list | None] = []
