@@ -6,10 +6,12 @@ Pixel coordinates are continuous with (0, 0) at the top-left corner of the pictu
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from avatar3d.errors import InputError
+from avatar3d.files import read_json, shown
 
 DEFAULT_IPD_M = 0.063  # the adult mean, and what the simulated headset reports
 DEFAULT_NEAR_M = 0.05
@@ -17,6 +19,10 @@ DEFAULT_FAR_M = 10.0
 # OpenCV camera axes (x right, y down, z forward) from OpenGL/OpenXR ones (x right, y up, z backward); its own inverse.
 GL_FROM_CV = np.diag([1.0, -1.0, -1.0])
 _ROTATION_TOLERANCE = 1e-4
+MAX_NUMBER = 1e9  # of metres and of pixels; more cannot be squared without losing what matters
+MAX_CAMERAS = 1000
+MAX_CAMERAS_BYTES = 4_000_000  # a file of a thousand cameras is a tenth of this
+MAX_NAME_BYTES = 200  # of a camera, after which its picture is named
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,8 @@ class Camera:
         set_ = object.__setattr__
         for attribute, shape in (("intrinsics", (3, 3)), ("rotation", (3, 3)), ("translation", (3,))):
             value = np.array(getattr(self, attribute), dtype=np.float64)
-            if value.shape != shape or not np.isfinite(value).all():
-                raise InputError(f"camera {self.name or '?'}: {attribute} must be {shape} finite numbers")
+            if value.shape != shape or not (np.abs(value) < MAX_NUMBER).all():
+                raise InputError(f"camera {self.name or '?'}: {attribute} must be {shape} finite numbers under {MAX_NUMBER:g}")
             value.setflags(write=False)
             set_(self, attribute, value)
         if not (0 < self.width <= 16384 and 0 < self.height <= 16384):
@@ -197,7 +203,7 @@ class Camera:
             return cls(
                 int(value["width"]), int(value["height"]), value["K"], value["R"], value["t"], name=str(value.get("name", ""))
             )
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"camera {value.get('name', '?')!r} holds something that is not a number: {error}") from error
 
 
@@ -220,3 +226,22 @@ def stereo_pair(center: Camera, ipd_m: float = DEFAULT_IPD_M, inward_tangent: fl
             )
         )
     return eyes[0], eyes[1]
+
+
+def read_cameras(path: str | Path) -> list[Camera]:
+    """The cameras of a JSON file, a list of what `Camera.to_json` gives, each with a name of its own that can name a file.
+
+    Raises InputError, one sentence, for anything else.
+    """
+    value = read_json(path, "cameras", MAX_CAMERAS_BYTES)
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_CAMERAS:
+        raise InputError(f"{path} does not hold a list of 1 to {MAX_CAMERAS} cameras {{name, width, height, K, R, t}}")
+    cameras = [Camera.from_json(item) for item in value]
+    for index, camera in enumerate(cameras):
+        name = camera.name
+        plain = name.isprintable() and len(name.encode()) <= MAX_NAME_BYTES and Path(name).name == name and name[:1] not in ("", ".")
+        if not plain:
+            raise InputError(f"camera {index} of {path} is named {shown(name)}; expected a plain file name")
+    if len({camera.name for camera in cameras}) != len(cameras):
+        raise InputError(f"two cameras of {path} have the same name; each picture is named after its camera")
+    return cameras

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 MAX_PICTURE_PX = 8192
-MAX_CAMERAS = 1000
-MAX_JSON_BYTES = 4_000_000  # a --cameras file of a thousand cameras is a tenth of this
 
 
 class _Parser(argparse.ArgumentParser):
@@ -356,7 +354,7 @@ def _views(
     """Cameras drawn together (a stereo pair is two) and the motion code of each such group."""
     import numpy as np
 
-    from avatar3d.camera import Camera, stereo_pair
+    from avatar3d.camera import Camera, read_cameras, stereo_pair
 
     width, height = arguments.size
 
@@ -369,7 +367,7 @@ def _views(
         )  # fmt: skip
 
     if arguments.cameras is not None:
-        cameras = _read_cameras(arguments.cameras)
+        cameras = read_cameras(arguments.cameras)
         return [[camera] for camera in cameras], [motions[0]] * len(cameras)
     if arguments.photo_view or arguments.photo_frame:
         if avatar.photo_camera is None or avatar.photo_motion is None:
@@ -404,28 +402,6 @@ def _views(
 FILM_FPS = 30.0
 _LOOK_AT = (0.0, -0.02, -0.06)  # metres: the middle of a head with hair, in the head frame
 _VIEW_HEIGHT_M = 0.36
-
-
-def _read_cameras(path: Path) -> list[Camera]:
-    from avatar3d.camera import Camera
-
-    try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise InputError(f"{path} is larger than a camera list can be ({MAX_JSON_BYTES // 10**6} MB)")
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read the cameras {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON: {error}; expected a list of {{name, width, height, K, R, t}}") from error
-    if not isinstance(value, list) or not 1 <= len(value) <= MAX_CAMERAS:
-        raise InputError(f"{path} does not hold a list of 1 to {MAX_CAMERAS} cameras")
-    cameras = [Camera.from_json(item) for item in value]
-    for index, camera in enumerate(cameras):
-        if not camera.name or Path(camera.name).name != camera.name or camera.name.startswith("."):
-            raise InputError(f"camera {index} of {path} is named {camera.name!r}; expected a plain file name")
-    if len({camera.name for camera in cameras}) != len(cameras):
-        raise InputError(f"two cameras of {path} have the same name; each picture is named after its camera")
-    return cameras
 
 
 def _own_fps(motions: list[MotionCode]) -> float:

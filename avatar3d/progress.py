@@ -1,9 +1,11 @@
-"""Progress of long work: a bar on a terminal's stderr, nothing in a pipe."""
+"""What a person sees on stderr meanwhile: a bar of long work on a terminal, nothing in a pipe, no chatter of libraries."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 ProgressCallback = Callable[[float, str], None]
@@ -35,3 +37,17 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.set_description(label, refresh=False)
             self._bar.update(max(0.0, min(fraction, 1.0) - self._bar.n))
+
+
+@contextmanager
+def quiet_stderr() -> Iterator[None]:
+    """Keep what libraries in C write straight to descriptor 2 off the user's screen."""
+    saved = os.dup(2)
+    sink = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(sink, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(sink)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from avatar3d.avatar import (
@@ -362,3 +364,44 @@ def synthetic_avatar(seed: int = 0, hair: bool = True, field: bool = True, baked
         valid_yaw_deg=(-35.0, 42.0),
         provenance={"made_by": "tests/make_avatar.py", "seed": seed},
     )
+
+
+def tiny_avatar() -> Avatar:
+    """The synthetic avatar with three faces of each part, two hair levels, textures of a few pixels and a field of two levels.
+
+    For what reads a file a million times: everything that a file can hold is there, once.
+    """
+    avatar = synthetic_avatar()
+    assert avatar.hair is not None and avatar.neural_field is not None and avatar.baked is not None
+    side = avatar.part.astype(int) * 2 + (avatar.vertices[avatar.faces[:, 0], 0] > 0)
+    kept = np.concatenate([np.flatnonzero(side == value)[:3] for value in np.unique(side)])
+    used, inverse = np.unique(avatar.faces[np.sort(kept)], return_inverse=True)
+    count = len(used)
+    order = np.random.default_rng(0).permutation(count)  # the parts share one range of vertices, and so their morph targets
+    used, inverse = used[order], np.argsort(order)[inverse]
+    still = np.arange(count, dtype=np.int32)
+    vertex = {name: getattr(avatar, name)[used] for name in ("vertices", "uv", "head_weight", "vertex_alpha", "field_weight")}
+    expression = np.zeros((52, count, 3), np.float32)
+    expression[:3, ~np.isin(used, avatar.faces[avatar.part == PART_EYE])] = 0.001  # the others share one accessor
+    hair = replace(
+        avatar.hair, base=avatar.hair.base[:6], extent=avatar.hair.extent[:6], uv=avatar.hair.uv[:6], weld=still[:6],
+        faces=np.array([[0, 1, 2], [3, 4, 5]], np.int32), levels=avatar.hair.levels[:2], color=avatar.hair.color[:4, :5],
+        opacity=avatar.hair.opacity[:2, :3, :4], occlusion=avatar.hair.occlusion[:2],
+    )  # fmt: skip
+    field, baked, moved = avatar.neural_field, avatar.baked, avatar.baked.motion[0]
+    assert baked.hair_q0 is not None and moved.skin is not None and moved.hair is not None
+    width = 2 * field.tables.shape[2] + 8 + 1
+    return replace(
+        avatar, **vertex, faces=inverse.reshape(-1, 3).astype(np.int32), part=avatar.part[np.sort(kept)], weld=still,
+        expression=expression, base_color=avatar.base_color[:4, :5], confidence=avatar.confidence[:3, :3],
+        landmark_triangles=np.tile(still[:3], (468, 1)), hair=hair,
+        texture_deltas=[replace(avatar.texture_deltas[0], log_ratio=avatar.texture_deltas[0].log_ratio[:3, :4])],
+        neural_field=replace(
+            field, resolutions=field.resolutions[:2], tables=field.tables[:2, :4], motion_projection=field.motion_projection[:, :1],
+            weights=[field.weights[0][:3, :width], field.weights[1][:, :3]], biases=[field.biases[0][:3], field.biases[1]],
+        ),
+        baked=replace(
+            baked, skin_q0=baked.skin_q0[:3, :4], hair_q0=baked.hair_q0[:2, :3, :4],
+            motion=[replace(moved, skin=moved.skin[:3, :4], hair=moved.hair[:2, :3, :4])],
+        ),
+    )  # fmt: skip

@@ -1,11 +1,13 @@
 """Cameras: axioms by property tests, over photo cameras, orbits and asymmetric eye frusta."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avatar3d.camera import Camera, stereo_pair
+from avatar3d.camera import Camera, read_cameras, stereo_pair
 from avatar3d.errors import InputError
 from avatar3d.motion.code import quaternion_matrix
 
@@ -101,6 +103,9 @@ def test_orbit_looks_at_the_target_from_the_subjects_left():
         ({"width": 0}, "outside 1..16384"),
         ({"t": [0, float("nan"), 0]}, "finite"),
         ({"t": "far away"}, "not a number"),
+        ({"t": [0, 0, 10**400]}, "not a number"),
+        ({"width": float("inf")}, "not a number"),
+        ({"R": [[1e200, 0, 0], [0, 1e200, 0], [0, 0, 1]]}, "finite numbers under 1e"),
     ],
 )
 def test_what_is_no_camera_is_refused_in_a_sentence(change, sentence):
@@ -109,3 +114,17 @@ def test_what_is_no_camera_is_refused_in_a_sentence(change, sentence):
         Camera.from_json({**good, **change})
     with pytest.raises(InputError, match="lacks K, R"):
         Camera.from_json({k: v for k, v in good.items() if k not in ("K", "R")})
+
+
+@pytest.mark.parametrize("name", ["", "..", ".hidden", "a/b", "a\0b", "a\nb", "\ud800", "y" * 300])
+def test_a_camera_whose_name_can_name_no_file_is_refused(tmp_path, name):
+    (tmp_path / "cameras.json").write_text(json.dumps([Camera.orbit(0.0, name=name).to_json()]))
+    with pytest.raises(InputError, match="expected a plain file name"):
+        read_cameras(tmp_path / "cameras.json")
+
+
+@pytest.mark.parametrize("text", ["1e400", "1" + "0" * 400, "NaN"])
+def test_a_camera_number_that_no_double_holds_is_refused(tmp_path, text):
+    (tmp_path / "cameras.json").write_text(json.dumps([{**Camera.orbit(0.0, name="a").to_json(), "width": "@"}]).replace('"@"', text))
+    with pytest.raises(InputError, match="it is not JSON"):
+        read_cameras(tmp_path / "cameras.json")

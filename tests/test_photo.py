@@ -4,7 +4,9 @@ import builtins
 import io
 import os
 import struct
+import tracemalloc
 import zlib
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -99,6 +101,33 @@ def test_bomb_is_refused_before_decoding(tmp_path, width, height, said):
     path = tmp_path / "a.png"
     path.write_bytes(bomb(width, height))
     assert refusal(path) == f"{path} has {said} megapixels, at most 64 are read; shrink it or crop the face"
+
+
+def test_a_chunk_that_states_gigabytes_is_not_made_room_for(tmp_path):
+    stream = io.BytesIO()
+    picture(256, 256).save(stream, "PNG")
+    data = bytearray(stream.getvalue())
+    place = data.index(b"IDAT") - 4
+    data[place : place + 4] = b"\x7f\xff\xff\xff"
+    (tmp_path / "a.png").write_bytes(data)
+    tracemalloc.start()
+    try:
+        with suppress(InputError):  # what there is of the picture may be whole
+            load_photo(tmp_path / "a.png")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10**8
+
+
+def test_the_decoder_of_a_damaged_tiff_writes_nothing_of_its_own(tmp_path, capfd):
+    stream = io.BytesIO()
+    picture().save(stream, "TIFF", compression="tiff_adobe_deflate")
+    data = bytearray(stream.getvalue())
+    data[20:40] = bytes(20)
+    (tmp_path / "a.tif").write_bytes(data)
+    assert "damaged" in refusal(tmp_path / "a.tif")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_limit_can_be_set(tmp_path):

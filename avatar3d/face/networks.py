@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
+import io
+import struct
 import threading
 import zipfile
-from collections.abc import Iterator
+import zlib
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,6 +14,8 @@ import numpy as np
 
 from avatar3d.errors import InputError, WorkError
 from avatar3d.extras import install_extra
+from avatar3d.files import read_bounded
+from avatar3d.progress import quiet_stderr
 
 LANDMARKER_FILE = "face_landmarker.task"  # a zip of the three face networks
 MATTE_FILE = "selfie_segmentation.tflite"
@@ -30,7 +32,7 @@ class Network:
             raise WorkError(f"the face networks need the package ai-edge-litert; run: {install_extra('train')}") from error
         self._content = content  # the interpreter reads it in place
         self._lock = threading.Lock()
-        with _quiet_stderr():
+        with quiet_stderr():
             self._interpreter = Interpreter(model_content=content, num_threads=threads)
             self._interpreter.allocate_tensors()
         self._input = self._interpreter.get_input_details()[0]["index"]
@@ -47,38 +49,29 @@ class Network:
 @lru_cache(maxsize=16)
 def load_network(path: Path, member: str | None, threads: int) -> Network:
     """The network in a .tflite file, or in the `member` of a .task bundle; raises InputError when the file is neither."""
+    content = network_bytes(path, member)
     try:
-        return Network(_content(path, member), threads)
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        wanted = f"a .task bundle with {member}" if member else "a .tflite network"
-        raise InputError(
-            f"cannot use {path} as a face model: it is not {wanted}; run `avatar3d models pull` and name no file"
-        ) from error
+        return Network(content, threads)
+    except (ValueError, RuntimeError) as error:
+        raise _no_network(path, member) from error
 
 
-def _content(path: Path, member: str | None) -> bytes:
-    if member is None:
-        _refuse_large(path.stat().st_size)
-        return path.read_bytes()
-    with zipfile.ZipFile(path) as bundle:
-        _refuse_large(bundle.getinfo(member).file_size)
-        return bundle.read(member)
-
-
-def _refuse_large(size: int) -> None:
-    if size > MAX_NETWORK_BYTES:
-        raise ValueError(f"{size} bytes, more than {MAX_NETWORK_BYTES}")
-
-
-@contextlib.contextmanager
-def _quiet_stderr() -> Iterator[None]:
-    """Keep LiteRT's start-up chatter, which C++ writes straight to descriptor 2, off the user's screen."""
-    saved = os.dup(2)
-    sink = os.open(os.devnull, os.O_WRONLY)
+def network_bytes(path: Path, member: str | None) -> bytes:
+    """What a .tflite file, or the `member` of a .task bundle, holds; raises InputError when there is none, or one too large."""
     try:
-        os.dup2(sink, 2)
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-        os.close(sink)
+        content = read_bounded(path, "face model", MAX_NETWORK_BYTES)
+        if member is None:
+            return content
+        with zipfile.ZipFile(io.BytesIO(content)) as bundle:
+            size = bundle.getinfo(member).file_size
+            if size > MAX_NETWORK_BYTES:
+                raise ValueError(f"{size} bytes, more than {MAX_NETWORK_BYTES}")
+            return bundle.read(member)
+    # Beside its own error, the zip reader raises these on damaged data, a cipher and a method that it lacks.
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, KeyError, ValueError, RuntimeError, struct.error) as error:
+        raise _no_network(path, member) from error
+
+
+def _no_network(path: Path, member: str | None) -> InputError:
+    wanted = f"a .task bundle with {member}" if member else "a .tflite network"
+    return InputError(f"cannot use {path} as a face model: it is not {wanted}; run `avatar3d models pull` and name no file")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from avatar3d.errors import InputError
+from avatar3d.files import read_npz
 from avatar3d.geometry import smooth_normals
 from avatar3d.resources import asset_path
 
@@ -18,6 +19,22 @@ if TYPE_CHECKING:
 
 PART_NAMES = ("skin", "eyes", "teeth", "tongue", "lashes", "mouth_bag")
 SKIN, EYES, TEETH, TONGUE, LASHES, MOUTH_BAG = range(6)
+MAX_HEAD_BYTES = 128 * 2**20  # of a head asset's arrays; the default head has 15
+# Kinds of numpy type and shape of what a head asset holds; a letter is a side that is as long everywhere: vertices V, faces F,
+# controls C, their entries B, identity shapes I, regions R, joints J, their entries W.
+_ASSET_ARRAYS: dict[str, tuple[str, tuple[int | str, ...]]] = {
+    "vertices": ("f", ("V", 3)), "faces": ("u", ("F", 3)), "part": ("u", ("V",)), "face_part": ("u", ("F",)), "uv": ("f", ("V", 2)),
+    "weld": ("u", ("V",)), "mirror": ("u", ("V",)), "head_weight": ("f", ("V",)), "bind_indptr": ("i", ("V+1",)),
+    "bind_indices": ("u", ("B",)), "bind_data": ("f", ("B",)), "control_count": ("i", ()),
+    "identity_quantised": ("i", ("I", "C", 3)), "identity_scale": ("f", ("I",)), "identity_names": ("U", ("I",)),
+    "identity_lower": ("f", ("I",)), "identity_upper": ("f", ("I",)), "identity_mean": ("f", ("I",)), "identity_sigma": ("f", ("I",)),
+    "expression_quantised": ("i", (52, "C", 3)), "expression_scale": ("f", (52,)), "expression_names": ("U", (52,)),
+    "region_names": ("U", ("R",)), "region_values": ("u", ("R", "V")), "joint_names": ("U", ("J",)), "joint_parents": ("i", ("J",)),
+    "joint_offsets": ("i", ("J+1",)), "joint_indices": ("u", ("W",)), "joint_weights": ("f", ("W",)),
+    "eye_uv_left": ("f", (3,)), "eye_uv_right": ("f", (3,)), "iris_radius": ("f", ()),
+    "landmark_tri": ("u", (468, 3)), "landmark_bary": ("f", (468, 3)), "landmark_confidence": ("f", (468,)),
+}  # fmt: skip
+_ASSET_INDICES = {"faces": "V", "weld": "V", "mirror": "V", "landmark_tri": "V"}
 LANDMARKS = 468
 EXPRESSIONS = 52
 # The axis of an eyeball, on which iris and pupil lie, points outward of the line of sight (angle kappa: 5.5° ± 1.3°, Hashemi et al.
@@ -187,15 +204,34 @@ class Subdivision:
 
 def load_head(path: str | Path) -> HeadModel:
     """Read a head asset (.npz, no pickle); raises InputError when it is not one."""
+    arrays = read_npz(path, "head asset", MAX_HEAD_BYTES)
     try:
-        with np.load(path, allow_pickle=False) as data:
-            arrays = {name: data[name] for name in data.files}
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is not a head asset (.npz): {error}") from error
-    try:
+        _check_arrays(arrays)
         return head_from_arrays(arrays)
-    except (KeyError, IndexError) as error:
-        raise InputError(f"{path} is not a head asset: {error} is missing; rebuild it with tools/build_head.py") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not a head asset: {error}; rebuild it with tools/build_head.py") from error
+
+
+def _check_arrays(a: dict[str, np.ndarray]) -> None:
+    """Raise ValueError where one of an asset's arrays is missing, or they do not fit each other."""
+    sides: dict[str, int] = {}
+    for name, (kinds, shape) in _ASSET_ARRAYS.items():
+        if name not in a:
+            raise ValueError(f"{name} is missing")
+        value = a[name]
+        fits = value.dtype.kind in kinds and value.ndim == len(shape)
+        if not fits or any(
+            size != (sides.setdefault(side, size) if isinstance(side, str) else side)
+            for side, size in zip(shape, value.shape, strict=True)
+        ):
+            raise ValueError(f"{name} is {value.dtype} {value.shape}")
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            raise ValueError(f"{name} holds a value that is not finite")
+    for name, side in _ASSET_INDICES.items():
+        if a[name].size and int(a[name].max()) >= sides[side]:
+            raise ValueError(f"{name} holds an index over {sides[side] - 1}")
+    if int(a["control_count"]) != sides["C"]:
+        raise ValueError("control_count differs from the shapes")
 
 
 def _eye_uv(disc: np.ndarray) -> EyeUV:
@@ -203,17 +239,19 @@ def _eye_uv(disc: np.ndarray) -> EyeUV:
 
 
 def head_from_arrays(a: dict[str, np.ndarray]) -> HeadModel:
-    """The model of a head asset's arrays; raises KeyError for one that is missing."""
+    """The model of a head asset's arrays; raises KeyError for one that is missing, ValueError for a matrix that is none."""
     import scipy.sparse as sp
 
     count = len(a["vertices"])
     bind = sp.csr_matrix(
         (a["bind_data"], a["bind_indices"].astype(np.int32), a["bind_indptr"]), (count, int(a["control_count"]))
     )
+    bind.check_format()
     joint_count = len(a["joint_names"])
     regressor = sp.csr_matrix(
         (a["joint_weights"], a["joint_indices"].astype(np.int32), a["joint_offsets"]), (joint_count, count)
     )
+    regressor.check_format()
     return HeadModel(
         vertices=a["vertices"], faces=a["faces"].astype(np.int32), uv=a["uv"], part=a["face_part"],
         vertex_part=a["part"],

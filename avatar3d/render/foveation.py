@@ -15,6 +15,7 @@ import numpy as np
 
 from avatar3d.camera import Camera
 from avatar3d.errors import InputError
+from avatar3d.files import read_yaml, shown
 from avatar3d.render.frame import Precision, RenderOptions
 from avatar3d.render.hidden_area import rectangle
 from avatar3d.render.part import Box, Part
@@ -74,23 +75,15 @@ class FoveationSettings:
 
 def read_foveation(path: Path | None = None) -> FoveationSettings:
     """The settings of a YAML file, by default configs/foveation.yaml; raises InputError naming what is missing or wrong."""
-    import yaml
-
     source = config_path("foveation.yaml") if path is None else path
-    try:
-        with source.open("rb") as file:
-            values = yaml.safe_load(file.read(MAX_CONFIG_BYTES))
-    except OSError as error:
-        raise InputError(f"cannot read the foveation settings {source}: {error.strerror}") from error
-    except (UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
-        raise InputError(f"{source} is not YAML: {error}") from error
+    values = read_yaml(source, "foveation settings", MAX_CONFIG_BYTES)
     kinds = {entry.name: str(entry.type) for entry in fields(FoveationSettings)}
     if not isinstance(values, dict) or set(values) != set(kinds):
         raise InputError(f"{source} must hold {', '.join(kinds)} and nothing else; copy configs/foveation.yaml")
     for name, kind in kinds.items():
         fits = {"float": (int, float), "int": (int,), "Precision": (str,)}[kind]
         if isinstance(values[name], bool) or not isinstance(values[name], fits):
-            raise InputError(f"{source}: {name} is {values[name]!r}; expected {'a word' if kind == 'Precision' else 'a number'}")
+            raise InputError(f"{source}: {name} is {shown(values[name])}; expected {'a word' if kind == 'Precision' else 'a number'}")
     return FoveationSettings(**values)
 
 

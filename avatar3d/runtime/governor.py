@@ -6,11 +6,13 @@ a row lead to the last at once, heat keeps the ladder at `reduced` or below. It 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from avatar3d.errors import InputError
+from avatar3d.files import read_yaml, shown
 from avatar3d.render.frame import Form, Precision, RenderOptions
 from avatar3d.resources import config_path
 
@@ -85,21 +87,12 @@ class GovernorConfig:
 
 def read_config(path: str | Path | None = None) -> GovernorConfig:
     """The settings of a YAML file, by default configs/governor.yaml; raises InputError naming what is missing or wrong."""
-    import yaml
-
     source = config_path("governor.yaml") if path is None else Path(path)
-    try:
-        if source.stat().st_size > MAX_CONFIG_BYTES:
-            raise InputError(f"{source} is too large for governor settings")
-        values = yaml.safe_load(source.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read the governor settings {source}: {error.strerror}") from error
-    except (UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
-        raise InputError(f"{source} is not YAML: {error}") from error
+    values = read_yaml(source, "governor settings", MAX_CONFIG_BYTES)
     known = {entry.name for entry in fields(GovernorConfig)}
     if not isinstance(values, dict) or set(values) != known:
         given = set(values) if isinstance(values, dict) else set()
-        wrong = sorted(map(str, given ^ known))
+        wrong = sorted(map(shown, given ^ known))[:5]
         raise InputError(f"{source} lacks or misspells {', '.join(wrong)}; copy configs/governor.yaml and change its values")
     return _checked(values, source)
 
@@ -111,13 +104,17 @@ def _checked(values: dict[str, Any], source: Path) -> GovernorConfig:
     for name, value in values.items():
         if name in ("sensors", "rungs"):
             continue
-        if isinstance(value, bool) != (name == "rest") or not isinstance(value, (int, float)):
-            raise InputError(f"{source}: {name} is {value!r}; expected {'true or false' if name == 'rest' else 'a number'}")
+        if isinstance(value, bool) != (name == "rest") or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise InputError(f"{source}: {name} is {shown(value)}; expected {'true or false' if name == 'rest' else 'a number'}")
     sensors = values["sensors"]
-    if not isinstance(sensors, dict) or not all(type(value) in (int, float) for value in sensors.values()):
+    if not isinstance(sensors, dict) or not all(
+        type(value) in (int, float) and math.isfinite(value) for value in sensors.values()
+    ):
         raise InputError(f"{source}: sensors must be pairs of a name and the degrees that it may be hotter, such as skin: 0")
     try:
         settings = {name: RungSettings(**rung) for name, rung in rungs.items()}
+        if not all(type(rung.hair_levels) in (int, type(None)) and type(rung.antialias) is bool for rung in settings.values()):
+            raise TypeError("a rung's hair_levels or antialias is of another kind")
     except TypeError as error:
         raise InputError(
             f"{source}: a rung needs form, hair_levels (a number or null), scale (a number) and maybe precision"

@@ -1,7 +1,9 @@
 """Detection, landmarks and expression on real photos, and every sentence with which a picture is refused."""
 
+import io
 import math
 import threading
+import zipfile
 
 import cv2
 import imageio.v3 as imageio
@@ -12,7 +14,7 @@ from samples import model, sample, sample_rgb
 
 from avatar3d.errors import InputError
 from avatar3d.face import FaceTracker
-from avatar3d.face.networks import load_network
+from avatar3d.face.networks import load_network, network_bytes
 from avatar3d.motion.code import ARKIT_INDEX
 from avatar3d.photo import load_photo
 
@@ -357,6 +359,19 @@ def test_file_that_is_no_model(portrait, tmp_path, data):
         f"cannot use {path} as a face model: it is not a .task bundle with face_detector.tflite; run `avatar3d models "
         "pull` and name no file"
     )
+
+
+def test_a_small_bundle_that_states_gigabytes_is_refused(tmp_path):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as bundle:
+        bundle.writestr("net.tflite", bytes(64))
+    data = bytearray(stream.getvalue())
+    for size in (8, 12):  # of the directory's only entry: packed, unpacked
+        place = data.index(b"PK\1\2") + 12 + size
+        data[place : place + 4] = (2**31).to_bytes(4, "little")
+    (tmp_path / "my.task").write_bytes(data)
+    with pytest.raises(InputError, match=r"not a \.task bundle with net\.tflite"):
+        network_bytes(tmp_path / "my.task", "net.tflite")
 
 
 def test_loading_a_network_is_silent_and_done_once(capfd):

@@ -1,5 +1,7 @@
 """Calibration: this person's rest becomes zero, full stays full, and a face that moves is refused."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -90,3 +92,13 @@ def test_other_files_are_refused(tmp_path, content, sentence):
         read_calibration(tmp_path / "x.json")
     with pytest.raises(InputError, match="No such file"):
         read_calibration(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("number", ["1e308", "1e400", "1" + "0" * 400])
+def test_numbers_that_no_face_has_are_refused(tmp_path, number):
+    write_calibration(tmp_path / "x.json", calibrate(resting()))
+    value = json.loads((tmp_path / "x.json").read_text())
+    value["rotation"] = ["@", 0, 0, 1]
+    (tmp_path / "x.json").write_text(json.dumps(value).replace('"@"', number))
+    with pytest.raises(InputError, match="no face has|not JSON"):
+        read_calibration(tmp_path / "x.json")

@@ -230,4 +230,4 @@ def test_mutated_packets_never_raise_and_nothing_piles_up():
 
 @pytest.mark.slow
 def test_many_mutated_packets_never_raise():
-    fuzz(30_000, 100)  # three inputs each; a million: tools/fuzz_packets.py
+    fuzz(30_000, 100)  # three inputs each; a million: tools/fuzz.py

@@ -214,6 +214,8 @@ def test_the_shipped_settings_are_those_of_the_design():
         ({"rebake_ms": -1}, "rebake_ms is -1"),
         ({"speed": 1}, "speed"),
         ({"settle_frames": 1.5}, "0, 1, 2"),
+        ({"settle_frames": float("nan")}, "settle_frames is nan; expected a number"),
+        ({"climb_after_s": float("inf")}, "climb_after_s is inf; expected a number"),
         ({"rungs": {"live": {}}}, "rungs must be"),
         ({"sensors": ["skin"]}, "pairs of a name"),
         ({"sensors": {"skin": "warm"}}, "pairs of a name"),
@@ -227,7 +229,9 @@ def test_wrong_settings_are_named(tmp_path, change, words):
         read_config(path)
 
 
-@pytest.mark.parametrize(("key", "value"), [("form", "painted"), ("scale", 3.0), ("scale", "big"), ("hair_levels", 0)])
+@pytest.mark.parametrize(
+    ("key", "value"), [("form", "painted"), ("scale", 3.0), ("scale", "big"), ("hair_levels", 0), ("hair_levels", 2.5)]
+)
 def test_wrong_rungs_are_named(tmp_path, key, value):
     values = yaml.safe_load(config_path("governor.yaml").read_text(encoding="utf-8"))
     values["rungs"]["baked"][key] = value
