@@ -13,27 +13,20 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from avatar3d import __version__
+from avatar3d import __version__, drawing
 from avatar3d.bench import command as bench_command
 from avatar3d.errors import Avatar3dError, InputError, WorkError
 from avatar3d.extras import install_extra
+from avatar3d.flags import add_renderer_flag
 from avatar3d.net import command as net_command
 from avatar3d.tracking import command as track_command
 from avatar3d.view import command as view_command
 from avatar3d.xr import command as xr_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy as np
-
-    from avatar3d.avatar import Avatar
-    from avatar3d.camera import Camera
     from avatar3d.doctor import Check
-    from avatar3d.motion.code import MotionCode
 
 EXIT_INTERRUPTED = 130
-MAX_PICTURE_PX = 8192
 
 
 class _Parser(argparse.ArgumentParser):
@@ -43,54 +36,12 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
-def _size(text: str) -> tuple[int, int]:
-    parts = text.lower().replace("×", "x").split("x")
-    try:
-        numbers = [int(part) for part in parts]
-    except ValueError:
-        numbers = []
-    if len(numbers) == 1:
-        numbers *= 2
-    if len(numbers) != 2 or not all(16 <= n <= MAX_PICTURE_PX for n in numbers):
-        raise argparse.ArgumentTypeError(f"size {text!r} is not WIDTHxHEIGHT with both in 16..{MAX_PICTURE_PX}")
-    return numbers[0], numbers[1]
-
-
-def _expression(text: str) -> dict[str, float]:
-    pairs: dict[str, float] = {}
-    for item in filter(None, text.split(",")):
-        name, separator, value = item.partition("=")
-        try:
-            pairs[name.strip()] = float(value) if separator else 1.0
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{item!r} is not NAME=WEIGHT, such as jawOpen=0.8") from None
-    return pairs
-
-
-def _background(text: str) -> tuple[int, int, int] | None:
-    if text == "transparent":
-        return None
-    digits = text.removeprefix("#")
-    try:
-        red, green, blue = bytes.fromhex(digits)
-        return red, green, blue
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"background {text!r} is neither #rrggbb nor transparent") from None
-
-
 def _box(text: str) -> tuple[float, float, float, float]:
     try:
         x, y, width, height = (float(part) for part in text.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(f"face box {text!r} is not x,y,w,h in pixels") from None
     return x, y, width, height
-
-
-_RENDERER = {
-    "choices": ("realtime", "reference"),
-    "default": "realtime",
-    "help": "OpenGL, or its slow definition in torch (default realtime)",
-}
 
 
 def _command(commands: Any, name: str, what: str) -> argparse.ArgumentParser:
@@ -120,44 +71,14 @@ def build_parser() -> argparse.ArgumentParser:
     enroll.add_argument("--seed", type=int, default=0, help="of everything random: equal seeds give equal avatars (default 0)")
 
     render = _command(commands, "render", "draw stills, stereo pairs, turntables and videos")
-    _add_view_arguments(render)
-    render.add_argument("-o", "--out", type=Path, required=True, help="picture or video; with --cameras a folder")
-    what = render.add_mutually_exclusive_group()
-    what.add_argument("--stereo", choices=("side-by-side", "anaglyph"), help="both eyes' views in one picture")
-    what.add_argument("--turntable", type=int, metavar="N", help="N views about the head: .mp4, .gif or a .png grid")
-    what.add_argument("--cameras", type=Path, metavar="FILE", help="JSON list of {name, width, height, K, R, t}")
-    what.add_argument("--photo-view", action="store_true", help="the photo's camera and expression, framed about the head")
-    what.add_argument("--photo-frame", action="store_true", help="the same in the photo's whole frame, to lay over it")
-    render.add_argument("--size", type=_size, default=(512, 512), metavar="WxH", help="pixels of each view (default 512x512)")
-    render.add_argument("--yaw", type=float, default=0.0, help="degrees, positive toward the subject's left")
-    render.add_argument("--pitch", type=float, default=0.0, help="degrees, positive from above")
-    render.add_argument("--distance", type=float, default=0.6, help="metres from the eyes to the camera (default 0.6)")
-    render.add_argument(
-        "--view-height", type=float, metavar="M", help="metres the picture covers at the head (default 0.36, or what --motion needs)"
-    )
-    render.add_argument("--ipd", type=float, default=63.0, help="millimetres between the viewer's eyes (default 63)")
-    render.add_argument(
-        "--form", choices=("live", "baked", "mesh"), default="baked", help="how the field is evaluated (default baked)"
-    )
-    render.add_argument("--renderer", **_RENDERER)  # type: ignore[arg-type]
-    render.add_argument(
-        "--supersample", type=int, default=2, choices=(1, 2, 3, 4), help="samples along each side of a pixel (default 2)"
-    )
-    render.add_argument(
-        "--background", type=_background, default=_background("#f5f5f5"), metavar="COLOUR",
-        help="#rrggbb, or transparent (default #f5f5f5)",
-    )  # fmt: skip
-    render.add_argument("--fps", type=float, help="of a film (default: the motion's own rate, else 30)")
-
+    drawing.add_arguments_render(render)
     export = _command(commands, "export", "write the posed mesh as PLY or OBJ, metres")
-    _add_view_arguments(export)
-    export.add_argument("-o", "--out", type=Path, required=True, help="mesh.ply or mesh.obj")
-    export.add_argument("--no-hair", action="store_true", help="the head alone")
+    drawing.add_arguments_export(export)
 
     evaluate = _command(commands, "evaluate", "measure view consistency against controls; write a page")
     evaluate.add_argument("avatar", type=Path, help="what enroll wrote (.glb)")
     evaluate.add_argument("-o", "--out", type=Path, required=True, help="folder for index.html, report.json and pictures")
-    evaluate.add_argument("--renderer", **_RENDERER)  # type: ignore[arg-type]
+    add_renderer_flag(evaluate)
 
     track = _command(commands, "track", "turn a video or a camera into motion codes")
     track_command.add_arguments(track)
@@ -191,14 +112,6 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_argument("--json", action="store_true", help="print one JSON object on stdout")
         command.add_argument("--quiet", action="store_true", help="no progress and no summary")
     return parser
-
-
-def _add_view_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("avatar", type=Path, help="what enroll wrote (.glb)")
-    command.add_argument(
-        "--expression", type=_expression, default={}, metavar="NAME=WEIGHT,...", help="ARKit weights, such as jawOpen=0.4"
-    )
-    command.add_argument("--motion", type=Path, metavar="CSV", help="motion codes in Live Link Face columns, as track writes")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -300,159 +213,12 @@ def _bake_line(bake: dict[str, Any] | None) -> list[str]:
     ]
 
 
-def _load(arguments: argparse.Namespace) -> tuple[Avatar, list[MotionCode]]:
-    from avatar3d.glb import read_glb
-    from avatar3d.motion.code import MotionCode
-
-    avatar = read_glb(arguments.avatar)
-    if arguments.motion is not None:
-        if arguments.expression:
-            raise InputError("--motion and --expression were both given; expected one of them")
-        from avatar3d.motion.csv import read_motion_csv
-
-        return avatar, read_motion_csv(arguments.motion)
-    return avatar, [MotionCode.from_expression(arguments.expression)]
-
-
 def _render(arguments: argparse.Namespace) -> None:
-    from avatar3d import media
-    from avatar3d.files import check_writable
-    from avatar3d.progress import ProgressBar
-    from avatar3d.render import RenderOptions, make_renderer
-
-    started = time.perf_counter()
-    avatar, motions = _load(arguments)
-    if arguments.turntable is not None and not 2 <= arguments.turntable <= 720:
-        raise InputError(f"--turntable {arguments.turntable} is outside 2..720 views")
-    views, expressions = _views(arguments, avatar, motions)
-    if arguments.cameras is None:
-        check_writable(arguments.out)
-        media.check_suffix(arguments.out, moving=len(motions) > 1 or arguments.turntable is not None)
-    options = RenderOptions(form=arguments.form, supersample=arguments.supersample)
-    if arguments.fps is None:
-        arguments.fps = _own_fps(motions)
-    with ProgressBar(not arguments.quiet) as progress, closing(make_renderer(arguments.renderer)) as renderer:
-
-        def draw() -> Iterator[list[np.ndarray]]:
-            for index, (cameras, motion) in enumerate(zip(views, expressions, strict=True)):
-                frames = renderer.render(avatar, motion, cameras, options)
-                yield [frame.to_srgb8(arguments.background) for frame in frames]
-                progress((index + 1) / len(views), "drawing")
-
-        files = _write_pictures(arguments, views, draw())
-    seconds = round(time.perf_counter() - started, 3)
-    _report(
-        arguments,
-        {"files": files, "renderer": arguments.renderer, "seconds": seconds},
-        files,
-    )
-
-
-def _views(
-    arguments: argparse.Namespace, avatar: Avatar, motions: list[MotionCode]
-) -> tuple[list[list[Camera]], list[MotionCode]]:
-    """Cameras drawn together (a stereo pair is two) and the motion code of each such group."""
-    import numpy as np
-
-    from avatar3d.camera import Camera, read_cameras, stereo_pair
-
-    width, height = arguments.size
-
-    def orbit(
-        yaw_deg: float, target: np.ndarray | tuple[float, float, float] = _LOOK_AT, view_height: float | None = arguments.view_height
-    ) -> Camera:
-        return Camera.orbit(
-            np.radians(yaw_deg), np.radians(arguments.pitch), arguments.distance, width, height, view_height or _VIEW_HEIGHT_M,
-            target=target,
-        )  # fmt: skip
-
-    if arguments.cameras is not None:
-        cameras = read_cameras(arguments.cameras)
-        return [[camera] for camera in cameras], [motions[0]] * len(cameras)
-    if arguments.photo_view or arguments.photo_frame:
-        if avatar.photo_camera is None or avatar.photo_motion is None:
-            raise InputError(f"{arguments.avatar} does not hold its photo's camera; enrol it again")
-        camera = avatar.photo_camera
-        if arguments.photo_frame:
-            scale = max(width / camera.width, height / camera.height)
-            camera = camera.resized(max(16, round(camera.width * scale)), max(16, round(camera.height * scale)))
-        else:
-            camera = camera.framed(np.array(_LOOK_AT), width, height, arguments.view_height or _VIEW_HEIGHT_M)
-        chosen = motions if arguments.motion is not None or arguments.expression else [avatar.photo_motion]
-        return [[camera]] * len(chosen), chosen
-    if arguments.turntable is not None:
-        count = arguments.turntable
-        angles = [arguments.yaw + 360.0 * index / count for index in range(count)]
-        return [[orbit(angle)] for angle in angles], [motions[index % len(motions)] for index in range(count)]
-    group = [orbit(arguments.yaw)]
-    if arguments.motion is not None and arguments.view_height is None:
-        from avatar3d.render.framing import frame
-
-        def look(target: np.ndarray, view_height: float) -> Camera:
-            return orbit(arguments.yaw, target, view_height)
-
-        group = [frame(avatar, motions, look, _LOOK_AT, _VIEW_HEIGHT_M)]
-    if arguments.stereo is not None:
-        # Frusta that meet at the head: it lies in the plane of the screen, where both eyes can rest on it.
-        ipd_m = arguments.ipd / 1000
-        group = list(stereo_pair(group[0], ipd_m, inward_tangent=ipd_m / 2 / arguments.distance))
-    return [group] * len(motions), motions
-
-
-FILM_FPS = 30.0
-_LOOK_AT = (0.0, -0.02, -0.06)  # metres: the middle of a head with hair, in the head frame
-_VIEW_HEIGHT_M = 0.36
-
-
-def _own_fps(motions: list[MotionCode]) -> float:
-    """Frames a second at which a film of the codes plays at their own speed; FILM_FPS for a single one."""
-    from avatar3d.media import FPS_RANGE
-
-    span_s = (motions[-1].time_ns - motions[0].time_ns) / 1e9
-    if span_s <= 0:
-        return FILM_FPS
-    return min(max(round((len(motions) - 1) / span_s, 3), FPS_RANGE[0]), FPS_RANGE[1])
-
-
-def _write_pictures(
-    arguments: argparse.Namespace, views: list[list[Camera]], pictures: Iterator[list[np.ndarray]]
-) -> list[str]:
-    """Write pictures as they are drawn: a film is never whole in memory."""
-    from avatar3d import media
-
-    if arguments.cameras is not None:
-        try:
-            arguments.out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write into {arguments.out}: {error.strerror}; name a folder") from error
-        files = []
-        for (camera,), (picture,) in zip(views, pictures, strict=True):
-            target = arguments.out / f"{camera.name}.png"
-            media.save_picture(target, picture)
-            files.append(str(target))
-        return files
-    if arguments.stereo == "anaglyph":
-        flat = (media.anaglyph(left, right) for left, right in pictures)
-    elif arguments.stereo == "side-by-side":
-        flat = (media.side_by_side(left, right) for left, right in pictures)
-    else:
-        flat = (picture for (picture,) in pictures)
-    if len(views) == 1:
-        for picture in flat:
-            media.save_picture(arguments.out, picture)
-    else:
-        media.save_sequence(arguments.out, flat, arguments.fps)
-    return [str(arguments.out)]
+    _report(arguments, *drawing.run_render(arguments))
 
 
 def _export(arguments: argparse.Namespace) -> None:
-    from avatar3d.interop.mesh import export_mesh
-
-    avatar, motions = _load(arguments)
-    if len(motions) > 1:
-        print(f"avatar3d: {arguments.motion} holds {len(motions)} motion codes; the first is exported", file=sys.stderr)
-    export_mesh(avatar, motions[0], arguments.out, hair=not arguments.no_hair)
-    _report(arguments, {"files": [str(arguments.out)]}, [str(arguments.out)])
+    _report(arguments, *drawing.run_export(arguments))
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:

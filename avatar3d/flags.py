@@ -31,3 +31,11 @@ def add_tuning_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--no-tune", dest="tuning", action="store_const", const="never", help="measure nothing and draw as by default"
     )
+
+
+def add_renderer_flag(parser: argparse.ArgumentParser) -> None:
+    """Which renderer draws files."""
+    parser.add_argument(
+        "--renderer", choices=("realtime", "reference"), default="realtime",
+        help="OpenGL, or its slow definition in torch (default realtime)",
+    )  # fmt: skip
