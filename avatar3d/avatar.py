@@ -33,6 +33,7 @@ class HairShells:
     faces: (F, 3) i32, counter-clockwise from outside. levels: (K,) f32 rising in [0, 1.2]; level 0 is the opaque base,
     drawn two-sided and cut where its opacity is under one half, the others are blended from inside out.
     color: (H, W, 3) u8 sRGB albedo. opacity: (K, h, w) u8. occlusion: (K,) f32 linear multiplier of the colour.
+    Raises InputError where the arrays do not fit each other.
     """
 
     base: np.ndarray
@@ -85,7 +86,8 @@ class FieldParams:
     box_min, box_max: (3,) metres in the neutral head frame. resolutions: (L,) grid cells a side. tables: (L, T, F) f32, T a
     power of two. motion_projection: (52, M) f32. weights: [(out, in)] f32 and biases of the MLP, whose input is
     [L·F features, 8 spherical harmonics of degree 1 and 2, M motion], whose output is rgb residual and opacity change before
-    the soft bound y / (1 + |y|). color_bound and alpha_bound scale it (linear colour, opacity).
+    the soft bound y / (1 + |y|). color_bound and alpha_bound scale it (linear colour, opacity). Raises InputError where tables
+    and MLP do not fit each other.
     """
 
     box_min: np.ndarray
@@ -136,7 +138,7 @@ class BakedField:
     hair_q0: (K, h, w, 4) f32 over the hair's uv, its last channel the change of opacity, or None. weights: (52,) ARKit weights
     that they were made for; motion: how others change what is added.
     psnr_skin_db, psnr_hair_db: what is drawn against the live form at `weights`; psnr_moved_skin_db, psnr_moved_hair_db: over
-    motion codes that the directions were not made from; NaN where not measured.
+    motion codes that the directions were not made from; NaN where not measured. Raises InputError where shapes do not fit.
     """
 
     skin_q0: np.ndarray
@@ -176,8 +178,11 @@ class Avatar:
     vertex_alpha: (V,) f32, coverage (the bust fades out at its lower edge). field_weight: (V,) f32, where the field acts.
     joints: {name: (3,) metres} for JOINT_NAMES. base_color: (H, W, 3) u8 sRGB. confidence: (h, w) u8, 255 = seen in the photo.
     light: (9, 3) f32 irradiance in the basis avatar3d.render.scene documents, world frame, mean 1 on the face;
-    shading_power: exponent of the shade that the texture was freed of. landmarks: triangles (468, 3) i32, barycentric (468, 3).
+    shading_power: exponent of the shade that the texture was freed of. landmarks: vertices (468, 3) i32 of the triangle that each
+    of MediaPipe's points lies in, barycentric (468, 3) f32 its place there.
+    hair, neural_field, baked: None where it has none. photo_camera, photo_motion: whence and in what expression the photo shows it.
     provenance: JSON-able, how it was made. valid_yaw_deg: yaw range in which the photo supports the look.
+    Raises InputError, one sentence, where the arrays do not fit each other or hold what is not finite.
     """
 
     vertices: np.ndarray

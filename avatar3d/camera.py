@@ -31,7 +31,8 @@ class Camera:
 
     width, height: pixels. intrinsics: (3, 3) float64 [[fx, 0, cx], [0, fy, cy], [0, 0, 1]] in pixels.
     rotation (3, 3), translation (3,): world_to_camera in OpenCV axes, metres: x_camera = rotation @ x_world + translation.
-    near_m, far_m: depth range of the rasteriser. Raises InputError on anything that is not such a camera.
+    near_m, far_m: depth range of the rasteriser. name: of the picture it gives. Arrays and nested lists are copied to read-only
+    float64. Raises InputError on anything that is not such a camera.
     """
 
     width: int
@@ -71,7 +72,10 @@ class Camera:
         return points @ self.rotation.T + self.translation
 
     def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(..., 3) world points to ((..., 2) pixels, (...) depth in metres along the optical axis)."""
+        """(..., 3) world points to ((..., 2) pixels, (...) depth in metres along the optical axis).
+
+        Points outside the picture get pixels outside it. Those behind the camera have depth < 0 and pixels that mean nothing.
+        """
         local = self.to_camera(points)
         depth = local[..., 2]
         pixels = local[..., :2] / depth[..., None] * np.diag(self.intrinsics)[:2] + self.intrinsics[:2, 2]
@@ -111,7 +115,7 @@ class Camera:
         return -cx / fx, (self.width - cx) / fx, cy / fy, -(self.height - cy) / fy
 
     def resized(self, width: int, height: int) -> Camera:
-        """The same view sampled on another pixel grid."""
+        """The same view sampled on another pixel grid; pixels are no longer square where width : height changes."""
         scale = np.diag([width / self.width, height / self.height, 1.0])
         return replace(self, width=width, height=height, intrinsics=scale @ self.intrinsics)
 
@@ -123,7 +127,7 @@ class Camera:
         return replace(self, width=width, height=height, intrinsics=crop @ self.intrinsics)
 
     def moved(self, rotation: np.ndarray, translation: np.ndarray) -> Camera:
-        """The camera seen from a frame in which world points are x_world = rotation @ x_new + translation."""
+        """The camera seen from a frame in which world points are x_world = rotation (3, 3) @ x_new + translation (3,) m."""
         return replace(
             self,
             rotation=self.rotation @ rotation,
@@ -140,7 +144,10 @@ class Camera:
         height: int,
         **rest: object,
     ) -> Camera:
-        """An OpenXR view: (left, right, up, down) tangents, the eye's (3, 3) orientation (OpenGL axes) and position (3,) m."""
+        """An OpenXR view: (left, right, up, down) tangents, the eye's (3, 3) orientation (OpenGL axes) and position (3,) m.
+
+        rest: near_m, far_m and name. Raises InputError where the tangents are not in order, and as the class does.
+        """
         left, right, up, down = tangents
         if not (right > left and up > down):
             raise InputError(f"FOV tangents {tangents} are empty; expected right > left and up > down")
@@ -163,7 +170,7 @@ class Camera:
     ) -> Camera:
         """A camera on a sphere about `target` that looks at it; yaw 0 is in front of the face, positive yaw toward +X.
 
-        view_height_m: height in metres that the picture covers in the plane of the target.
+        view_height_m: height in metres that the picture covers in the plane of the target (3,) m; positive pitch looks from above.
         """
         sy, cy, sp, cp = np.sin(yaw_rad), np.cos(yaw_rad), np.sin(pitch_rad), np.cos(pitch_rad)
         backward = np.array([sy * cp, sp, cy * cp])
@@ -210,7 +217,8 @@ class Camera:
 def stereo_pair(center: Camera, ipd_m: float = DEFAULT_IPD_M, inward_tangent: float = 0.0) -> tuple[Camera, Camera]:
     """(left, right) eye cameras of a viewer at `center`: parallel axes, each moved by half the IPD along the camera's x.
 
-    inward_tangent shifts each frustum by that tangent toward the nose (asymmetric, as headset displays have it).
+    inward_tangent shifts each frustum by that tangent toward the nose (asymmetric, as headset displays have it); half the IPD over
+    a distance makes the frusta meet there. The eyes are named after `center`, with "left" and "right" behind.
     """
     eyes = []
     for side in (-1.0, 1.0):

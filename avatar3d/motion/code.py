@@ -72,6 +72,7 @@ class MotionCode:
     gaze: (2, 2) [left eye, right eye] × (yaw toward +X, pitch toward +Y), radians, relative to the head, beyond what the
     eyeLook weights ask for (`look_angles`). Their sum is the line of sight.
     confidence: (5,) in [0, 1] for CONFIDENCE_REGIONS. time_ns: monotonic capture time. sequence: source counter.
+    Whatever is given is copied to read-only float64; without it, a neutral face that looks ahead, at time 0.
     Raises InputError on a wrong shape, a value that is not finite, or a quaternion of zero length.
     """
 
@@ -113,7 +114,7 @@ class MotionCode:
         return cls(weights=weights)
 
     def with_weights(self, weights: np.ndarray) -> MotionCode:
-        """The same code with other weights, (52,)."""
+        """The same code with other weights, (52,); raises InputError as the class does."""
         return replace(self, weights=weights)
 
     def to_json(self) -> dict[str, object]:

@@ -18,7 +18,9 @@ class Renderer(Protocol):
     """Draws an avatar at a motion code for some cameras; `close` frees what it holds."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """One of RENDERER_NAMES."""
+        ...
 
     @property
     def info(self) -> dict[str, str]:
@@ -27,9 +29,18 @@ class Renderer(Protocol):
 
     def render(
         self, avatar: Avatar, motion: MotionCode, cameras: Sequence[Camera], options: RenderOptions | None = None
-    ) -> list[Frame]: ...
+    ) -> list[Frame]:
+        """A frame for each camera, of its size, of one scene.
 
-    def close(self) -> None: ...
+        motion: in the avatar's world, in which the cameras stand as well: the head frame, as long as the motion code neither turns
+        nor moves the head. options: RenderOptions() by default. Raises InputError where a picture is larger than the driver draws,
+        WorkError where this machine lacks what it needs.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free what it holds; it is not used again."""
+        ...
 
 
 def make_renderer(name: str = "realtime", keep: int = 1) -> Renderer:
