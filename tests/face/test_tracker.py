@@ -83,7 +83,7 @@ def test_mirror_image_gives_mirrored_landmarks_and_weights(tracker, portrait, fa
     right, left = (np.array([pair[side] for pair in MIRROR_PAIRS]) for side in (0, 1))
     for here, there in ((right, left), (left, right)):
         back = mirrored.landmarks.points_px[there, :2] * (-1, 1) + (512, 0)
-        assert np.linalg.norm(back - face.landmarks.points_px[here, :2], axis=1).max() < 2
+        assert np.linalg.norm(back - face.landmarks.points_px[here, :2], axis=1).max() < 0.06 * face.landmarks.iod_px
     for name in ("mouthSmile", "eyeBlink", "browDown"):
         one, other = (face.blendshapes[ARKIT_INDEX[name + side]] for side in ("Left", "Right"))
         found = [mirrored.blendshapes[ARKIT_INDEX[name + side]] for side in ("Right", "Left")]

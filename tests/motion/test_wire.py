@@ -151,8 +151,10 @@ damaged[8] ^= 1;
 const stranger = new WireReceiver("another token");
 const strange = await stranger.accept(Uint8Array.from(Buffer.from(golden.packets[0].packet, "hex")));
 const noise = [];
+let state = 1; // the same noise in every run
+const random = () => (state = (state * 48271) %% 2147483647) & 255;
 for (let i = 0; i < 2000; i++) {
-  const bytes = Uint8Array.from({ length: i %% 90 }, () => Math.floor(Math.random() * 256));
+  const bytes = Uint8Array.from({ length: i %% 90 }, random);
   decodeFrame(bytes, null, 0);
   noise.push(await receiver.accept(bytes));
 }
