@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import cv2
 import numpy as np
@@ -13,10 +14,12 @@ from avatar3d.enroll.segment import Segmentation
 from avatar3d.head.model import SKIN, HeadModel
 
 FLARES_RAD = np.radians([-8.0, 0.0, 8.0, 16.0, 24.0, 32.0])  # about the vertical through the ear's root, outward
-SCALES = (0.9, 1.0, 1.1, 1.2, 1.3)
+SCALES = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
+RISES_M = (-0.009, -0.006, -0.003, 0.0, 0.003, 0.006)  # of the whole ear along the head's vertical
 OWN_PENALTY = 0.010  # as a share of the pixels looked at, for a step of either: outlines that say nothing leave the ears alone
 ROOT = (0.05, 0.5)  # of the region's weight: where an ear grows out of the head
 MARGIN_M = 0.012  # about the ears within which outlines are compared
+BELOW_M = 0.006  # and this far under the lobe
 MIN_FREE_SHARE = 0.7  # of a side's pixels that hair leaves free; an ear under more hair is not judged
 MATTE_LEVEL = 0.5
 
@@ -26,19 +29,22 @@ def fit_ears(fit: FaceFit, head: HeadModel, work: WorkPicture, segmentation: Seg
     sides = [side for side in (_Side.of(sign, fit, head, work, segmentation) for sign in (-1, 1)) if side is not None]
     if not sides:
         return fit
-    best, least = np.zeros_like(fit.vertices), np.inf
-    for flare in FLARES_RAD:
-        for scale in SCALES:
-            offset = ear_offsets(fit.vertices, head, float(flare), scale)
-            cost = np.mean([side.mismatch(fit.vertices + offset) for side in sides])
-            cost += OWN_PENALTY * (abs(flare) / FLARES_RAD[2] + abs(scale - 1) / 0.1)
-            if cost < least:
-                best, least = offset, cost
-    return replace(fit, vertices=fit.vertices + best, neutral_vertices=fit.neutral_vertices + best)
+
+    def cost(flare: float, scale: float, rise: float) -> float:
+        offset = ear_offsets(fit.vertices, head, flare, scale, rise)
+        seen = float(np.mean([side.mismatch(fit.vertices + offset) for side in sides]))
+        steps = abs(flare) / FLARES_RAD[2] + abs(scale - 1) / 0.1 + abs(rise) / RISES_M[-2]
+        return seen + OWN_PENALTY * steps
+
+    best = min(product(FLARES_RAD.tolist(), SCALES, (0.0,)), key=lambda ear: cost(*ear))
+    best = min(product((best[0],), SCALES, RISES_M), key=lambda ear: cost(*ear))
+    best = min(product(FLARES_RAD.tolist(), (best[1],), (best[2],)), key=lambda ear: cost(*ear))
+    offset = ear_offsets(fit.vertices, head, *best)
+    return replace(fit, vertices=fit.vertices + offset, neutral_vertices=fit.neutral_vertices + offset)
 
 
-def ear_offsets(vertices: np.ndarray, head: HeadModel, flare_rad: float, scale: float) -> np.ndarray:
-    """(V, 3) f32 metres: both ears of (V, 3) vertices turned out by flare_rad and scaled, each about its root."""
+def ear_offsets(vertices: np.ndarray, head: HeadModel, flare_rad: float, scale: float, rise_m: float = 0.0) -> np.ndarray:
+    """(V, 3) f32 metres: both ears of (V, 3) vertices turned out by flare_rad and scaled, each about its root, and raised."""
     weight = head.regions["ears"]
     offset = np.zeros(vertices.shape)
     for sign in (-1, 1):
@@ -46,7 +52,7 @@ def ear_offsets(vertices: np.ndarray, head: HeadModel, flare_rad: float, scale: 
         root = vertices[ear & (weight > ROOT[0]) & (weight < ROOT[1])].mean(0)
         cosine, sine = np.cos(flare_rad), np.sin(flare_rad) * sign
         turn = np.array([[cosine, 0, -sine], [0, 1, 0], [sine, 0, cosine]])
-        moved = (vertices[ear] - root) @ (scale * turn).T + root
+        moved = (vertices[ear] - root) @ (scale * turn).T + root + (0, rise_m, 0)
         offset[ear] = weight[ear, None] * (moved - vertices[ear])
     return offset.astype(np.float32)
 
@@ -70,8 +76,8 @@ class _Side:
         # Below the lobe come the collar and the neck, inside of the ear the face: neither says anything.
         columns = np.arange(work.camera.width) + 0.5
         rows = np.arange(work.camera.height)[:, None] + 0.5
-        box = (columns > low[0] - margin) & (columns < high[0] + margin) & (rows > low[1]) & (rows < high[1])
-        box &= work.inside
+        box = (columns > low[0] - margin) & (columns < high[0] + margin) & work.inside
+        box &= (rows > low[1]) & (rows < high[1] + BELOW_M / MARGIN_M * margin)
         hair = cv2.dilate((segmentation.hair_alpha > 0.3).astype(np.uint8), np.ones((5, 5), np.uint8)) > 0
         if not box.any() or (box & hair).sum() > (1 - MIN_FREE_SHARE) * box.sum():
             return None

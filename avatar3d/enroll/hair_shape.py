@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from scipy.ndimage import map_coordinates, maximum_filter1d, minimum_filter1d
+from scipy.ndimage import map_coordinates, maximum_filter1d, median_filter, minimum_filter1d
 from scipy.spatial import cKDTree
 
 from avatar3d.camera import Camera
@@ -23,26 +23,31 @@ DAMPING = 0.45  # share of a round's new region that is taken
 OUTLINE_BINS = 360
 # Outline bumps narrower than this many bins and higher than this many pixels are cut off; cropped hair has none.
 SPUR_BINS, CROPPED_SPUR_BINS, SPUR_PX = 17, 41, 3.0
+SIDES_BINS = 91  # width of what the two sides of short hair may differ by; a patch of backdrop is narrower
 TURNED_DEG = 6.0  # from this yaw on one side of the head is seen better
 RELIEF_SHARE, MAX_RELIEF_M = 0.06, 0.0013  # height of locks where the photo does not show them, over the thickness
 MIN_THICKNESS_M, MAX_THICKNESS_M = 0.0015, 0.070
 RIM_THICKNESS_M = 0.0018  # at the hairline, so that the base clears the skin's own facets
 START_SHORT_M, START_LONG_M = 0.004, 0.012
 CRANIUM_RADIUS_M = 0.088  # the rays' centre lies this far under the top of the head
+MIN_TAPER = 0.35  # what an outline asks for under a stronger taper is left to the taper
 RIM_WIDTH = 0.22  # in cosine of the angle to the view: what lies within it forms the outline
 EARS_COVERED = 0.35  # share of an ear's points under hair from which on it counts as covered
 SCALP_NEIGHBOURS, SCALP_SPREAD_RAD = 8, 0.03
 NAPE_BELOW_EAR_M = 0.014
 NAPE_SHARE, NAPE_FULL_ABOVE_EAR_M = 0.12, 0.025  # of the thickness at the nape; full from this far above the ears
+SIDEBURN_M = 0.016  # under the ears' top an unseen sideburn ends
+ARCH_POINTS = 8  # of the line along which hair ends over an ear
 HEM_WAVE_M = 0.0022  # how unevenly an unseen lower edge falls, one lock to the next
 PINNA_M = 0.004  # what stands off the scalp by this much beside it is the ear itself
-EAR_HOLLOW_SHARE, EAR_HOLLOW_RAD = 0.35, 0.035  # from the ear's back on it is hollow; half a ray map's cell about its points
+# From the ear's back on and below its upper rim it is hollow; half a ray map's cell about its points.
+EAR_HOLLOW_SHARE, EAR_RIM_SHARE, EAR_HOLLOW_RAD = 0.35, 0.25, 0.035
 BARE_GAP_PX = 13  # skin this far from any hair is bare, work pixels
 BARE_FACING = 0.10  # cosine to the camera from which on the photo is believed about bare skin
 THICKNESS_SCREEN, CROPPED_THICKNESS_SCREEN = 0.016, 0.08  # pull of unseen thickness to the usual one, see Harmonic
 CROPPED_M, MEDIUM_M = 0.006, 0.012  # usual thickness up to which hair is cropped, from which on it is not
 CROPPED_BACK_QUANTILE = 0.3  # of the outline's thickness that cropped hair has where none is seen
-CROPPED_SPREAD = 1.7  # cropped hair is nowhere thicker than this times its median at the outline
+CROPPED_SPREAD = 2.2  # cropped hair is nowhere thicker than this times its median at the outline
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,7 @@ class _Outline:
     centre_px: np.ndarray
     radius_px: np.ndarray  # (OUTLINE_BINS,) 0 where there is no hair
     free: np.ndarray  # (OUTLINE_BINS,) bool: backdrop lies beyond, so the edge is the hair's own
+    person_px: np.ndarray  # (OUTLINE_BINS,) outer radius of the person: nothing stands out further
 
     def bins(self, pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(bin, radius px) of (..., 2) pixels."""
@@ -127,6 +133,8 @@ class _Solver:
         view = self.centre - self.camera.center
         view /= np.linalg.norm(view)
         self.facing = -(self.rays @ view)
+        # On a turned head the far temple is seen edge-on: it copies the near one.
+        self.near = 1 - np.clip((mirrored(self.facing) - self.facing - 0.12) / 0.15, 0, 1)
         self.yaw = float(np.degrees(np.arctan2(-view[0], -view[2])))
         self.azimuth = np.degrees(np.arctan2(self.rays[..., 0], self.rays[..., 2]))  # about the vertical, 0 in front
         self.harmonic = Harmonic(ROWS, COLUMNS)
@@ -151,19 +159,39 @@ class _Solver:
         rays = centre + axis[:, None] * radius[None, :, None]
         hair = look_up(np.maximum(self.seg.hair_alpha, 0.6 * self.seg.hair_mask), rays) > 0.5
         last = hair.shape[1] - 1 - hair[:, ::-1].argmax(1)
-        edge = np.where(hair.any(1), radius[last], 0.0)
-        # Spurs of backdrop are narrower than any tuft.
+        edge = uncut = np.where(hair.any(1), radius[last], 0.0)
+        # Spurs of backdrop are narrower than any tuft, and stand out from the hair beside them and from the head beneath.
         if (edge > 0).any():
-            filled = np.interp(np.arange(OUTLINE_BINS), np.flatnonzero(edge), edge[edge > 0], period=OUTLINE_BINS)
-            opened = minimum_filter1d(filled, spur_bins, mode="wrap")
-            opened = maximum_filter1d(opened, spur_bins, mode="wrap")
+            bare = self._bare_reach(centre)
+            opened = np.maximum(_opened(edge, spur_bins), bare + _opened(np.where(edge > 0, edge - bare, 0.0), spur_bins))
             edge = np.where(edge > opened + SPUR_PX, opened, edge)
             if not self.covered and abs(self.yaw) < 2 * TURNED_DEG:
-                # Short hair is alike on both sides: what stands out on one is backdrop.
-                other = edge[(OUTLINE_BINS // 2 - np.arange(OUTLINE_BINS)) % OUTLINE_BINS]
-                edge = np.where(other > 0, np.minimum(edge, (edge + other) / 2 + SPUR_PX), edge)
-        beyond = look_up(self.seg.matte, centre + axis * (edge + 6.0)[:, None])
-        return _Outline(centre, edge, (edge > 0) & (beyond < 0.6))
+                edge = np.minimum(edge, bare + self._usual_excess(centre, edge - bare, edge > 0) + SPUR_PX)
+        beyond = look_up(self.seg.matte, centre + axis * (uncut + 6.0)[:, None])
+        person = look_up(self.seg.matte, rays) > 0.5
+        reach = np.where(person.any(1), radius[person.shape[1] - 1 - person[:, ::-1].argmax(1)], 0.0)
+        return _Outline(centre, edge, (edge > 0) & (beyond < 0.6), reach)
+
+    def _bare_reach(self, centre_px: np.ndarray) -> np.ndarray:
+        """(OUTLINE_BINS,) outer radius of the bare head about the projected centre, pixels."""
+        points = self.centre + self.fine_rays * enlarge(self.scalp, *self.fine_rays.shape[:2])[..., None]
+        offset = (self._pixels(points.reshape(-1, 3)) - centre_px) @ (1, 1j)
+        reach = np.zeros(OUTLINE_BINS)
+        np.maximum.at(reach, np.round(np.angle(offset) / (2 * np.pi) * OUTLINE_BINS).astype(int) % OUTLINE_BINS, np.abs(offset))
+        return reach
+
+    def _usual_excess(self, centre_px: np.ndarray, excess: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """(OUTLINE_BINS,) how far short hair stands off the bare head, given how far the outline does: it is alike on both
+        sides of the head's middle but for a slow difference, which is the fit's; what else stands out on one is backdrop."""
+        up = self._pixels(self.centre[None] + (0, CRANIUM_RADIUS_M, 0))[0] - centre_px
+        across = round(np.arctan2(up[1], up[0]) / np.pi * OUTLINE_BINS) - np.arange(OUTLINE_BINS)
+        both = np.flatnonzero(seen & seen[across % OUTLINE_BINS])
+        if not len(both):
+            return excess
+        other = excess[across % OUTLINE_BINS]
+        unlike = np.interp(np.arange(OUTLINE_BINS), both, (excess - other)[both], period=OUTLINE_BINS)
+        usual = other + median_filter(unlike, SIDES_BINS, mode="wrap")
+        return np.where(seen & seen[across % OUTLINE_BINS], usual, excess)
 
     def _pinnae(self, vertices: np.ndarray, head: HeadModel) -> np.ndarray:
         """(N, 3) vertices of the ears that stand off the head."""
@@ -175,9 +203,21 @@ class _Solver:
     def _over_ear(self) -> np.ndarray:
         """(ROWS, COLUMNS) bool: rays through the front of an ear, whose hollows lie deep enough for hair to show in them."""
         back, front = self.ears[:, 2].min(), self.ears[:, 2].max()
-        hollow = self.ears[self.ears[:, 2] > back + EAR_HOLLOW_SHARE * (front - back)] - self.centre
+        top, low = self.ears[:, 1].max(), self.ears[:, 1].min()
+        deep = (self.ears[:, 2] > back + EAR_HOLLOW_SHARE * (front - back)) & (self.ears[:, 1] < top - EAR_RIM_SHARE * (top - low))
+        hollow = self.ears[deep] - self.centre
         distance, _ = cKDTree(hollow / np.linalg.norm(hollow, axis=1, keepdims=True)).query(self.rays.reshape(-1, 3))
         return distance.reshape(ROWS, COLUMNS) < EAR_HOLLOW_RAD
+
+    def _ear_arch(self, depth: np.ndarray) -> np.ndarray:
+        """Height (Y, metres) of the ears' upper edge at a depth (Z) of any shape; it falls off steeply beyond the ears."""
+        z = self.ears[:, 2]
+        edges = np.linspace(z.min(), z.max(), ARCH_POINTS + 1)
+        part = np.clip(np.searchsorted(edges, z, side="right") - 1, 0, ARCH_POINTS - 1)
+        top = np.full(ARCH_POINTS, -np.inf)
+        np.maximum.at(top, part, self.ears[:, 1])
+        held = np.isfinite(top)
+        return np.interp(depth, ((edges[:-1] + edges[1:]) / 2)[held], top[held], right=-1.0)
 
     def _hidden_share(self, side: int) -> float:
         """Share of an ear under hair in the photo; side: the sign of X."""
@@ -198,7 +238,7 @@ class _Solver:
         """(ROWS, COLUMNS) where hair grows on the unseen sides: above the ears' line, down to the nape."""
         around = np.abs(self.azimuth)
         ear_low, ear_top = self.ears[:, 1].min(), self.ears[:, 1].max()
-        ear_back, ear_front = self.ears[:, 2].min(), self.ears[:, 2].max()
+        ear_back = self.ears[:, 2].min()
         nape = ear_low - NAPE_BELOW_EAR_M
         if self.covered:
             side = np.where(self.azimuth > 0, self.side_low[1], self.side_low[-1])
@@ -210,7 +250,7 @@ class _Solver:
         else:
             behind = np.clip((ear_back + 0.016 - depth) / 0.022, 0, 1)
             # In front of the ear a sideburn, over it an arch, behind it down to the nape, lowest beside its middle.
-            before = np.where(depth > ear_front - 0.002, ear_top - 0.016, ear_top + 0.004)
+            before = np.maximum(self._ear_arch(depth), ear_top - SIDEBURN_M)
             hem = nape + HEM_WAVE_M * self.locks + 0.004 * np.cos(np.radians((around - 155) * 6))
             limit = before * (1 - behind) + hem * behind
             softness = np.where(around > 100, 0.006, 0.002)
@@ -227,13 +267,12 @@ class _Solver:
         # Cropped hair is thin beside the face: a small misfit there would look at skin or backdrop.
         window = 0.12 if self.covered and abs(self.yaw) < TURNED_DEG else 0.30
         observed = np.clip((self.facing - window) / 0.2, 0, 1)
-        # On a turned head the far temple is seen edge-on: it copies the near one.
-        observed = observed * (1 - np.clip((mirrored(self.facing) - self.facing - 0.12) / 0.15, 0, 1))
+        observed = observed * self.near
         mean = float(thickness.mean())
         error, both = np.zeros(0), np.ones((2, 0))
         for step in range(ROUNDS):
-            if step > 1:
-                tapered = self._taper(thickness, region)
+            taper = np.ones_like(thickness) if step < 2 else self._taper(region)
+            tapered = _tapered(thickness, taper)
             radius = self.scalp + tapered
             fresh = self._region(radius, self.scalp + thickness, observed)
             region = fresh if step < 2 else (1 - DAMPING) * region + DAMPING * fresh
@@ -242,9 +281,7 @@ class _Solver:
             both = np.stack([self.outline.radius_px[known], reach[known]]) ** 2
             if step == ROUNDS - 1:
                 break
-            thickness, mean = self._match_outline(radius, reach, known, thickness, mean)
-            if step < 2:
-                tapered = thickness
+            thickness, mean = self._match_outline(radius, reach, known, thickness, taper, mean)
         unseen = np.clip((-0.1 - self.facing) / 0.25, 0, 1)
         lock = smear(grain(ROWS, COLUMNS, 0.016, 21), flow_step(np.zeros((ROWS, COLUMNS))), 3)
         relief = np.clip(RELIEF_SHARE * (tapered - RIM_THICKNESS_M), 0, MAX_RELIEF_M)
@@ -268,7 +305,7 @@ class _Solver:
         full = self.centre + self.rays * full_radius[..., None]
         prior = self._prior_region(full[..., 1], full[..., 2])
         unseen = np.where(other > observed, other * other_seen + (1 - other) * prior, prior)
-        bare = look_up(self.bare, self._pixels(self.centre + self.rays * radius[..., None])) * (self.facing > BARE_FACING)
+        bare = look_up(self.bare, self._pixels(self.centre + self.rays * radius[..., None])) * (self.facing > BARE_FACING) * self.near
         return (observed * seen + (1 - observed) * unseen) * (1 - bare)
 
     def _reach(self, radius: np.ndarray, region: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -283,12 +320,16 @@ class _Solver:
         return reach, self.outline.free & (reach > 0)
 
     def _match_outline(
-        self, radius: np.ndarray, reach: np.ndarray, known: np.ndarray, thickness: np.ndarray, mean: float
+        self, radius: np.ndarray, reach: np.ndarray, known: np.ndarray, thickness: np.ndarray, taper: np.ndarray, mean: float
     ) -> tuple[np.ndarray, float]:
         """Scale the rim's directions toward the mask's edge and spread the thickness over the head."""
-        scale = np.where(known, self.outline.radius_px / np.maximum(reach, 1.0), 1.0)
+        beyond = ~self.outline.free & (reach > self.outline.person_px)
+        wanted = np.where(beyond, self.outline.person_px, self.outline.radius_px)
+        known = known | beyond
+        scale = np.where(known, wanted / np.maximum(reach, 1.0), 1.0)
         bins, _ = self.outline.bins(self._pixels(self.centre + self.rays * radius[..., None]))
-        target = np.clip(scale[bins] * radius - self.scalp, MIN_THICKNESS_M, MAX_THICKNESS_M)
+        above_rim = scale[bins] * radius - self.scalp - RIM_THICKNESS_M
+        target = np.clip(RIM_THICKNESS_M + above_rim / np.maximum(taper, MIN_TAPER), MIN_THICKNESS_M, MAX_THICKNESS_M)
         rim = np.exp(-((self.facing / RIM_WIDTH) ** 2))
         weight = np.where(known[bins] & (rim > 0.1), rim, 0.0)
         strong = weight > 0.3
@@ -304,9 +345,9 @@ class _Solver:
         filled = self.harmonic.fill(target, 8 * weight + 1e-6, screen, mean, start=thickness)
         return np.clip(filled, MIN_THICKNESS_M, MAX_THICKNESS_M), mean
 
-    def _taper(self, thickness: np.ndarray, region: np.ndarray) -> np.ndarray:
-        """Thickness that falls to the rim's: steeply at the outline, over some centimetres where the face is seen."""
-        front = np.clip((self.facing - 0.15) / 0.3, 0, 1) if self.covered else np.ones_like(thickness)
+    def _taper(self, region: np.ndarray) -> np.ndarray:
+        """Share of the thickness above the rim's: it falls steeply at the outline, over some centimetres where the face is seen."""
+        front = np.clip((self.facing - 0.15) / 0.3, 0, 1) if self.covered else np.ones_like(region)
         steep = np.sqrt(np.clip((blur(region, 1.75) - 0.42) / 0.5, 0, 1))
         wide = np.clip((blur(region, 6.5) - 0.42) / 0.55, 0, 1) ** 0.8
         taper = steep * (1 - front) + np.minimum(steep, wide) * front
@@ -315,7 +356,18 @@ class _Solver:
             ear_top, nape = self.ears[:, 1].max() + NAPE_FULL_ABOVE_EAR_M, self.ears[:, 1].min() - NAPE_BELOW_EAR_M
             height = self.centre[1] + self.rays[..., 1] * self.scalp
             taper = taper * (NAPE_SHARE + (1 - NAPE_SHARE) * smoothstep(nape, ear_top, height))
-        return blur(RIM_THICKNESS_M + np.clip(thickness - RIM_THICKNESS_M, 0, None) * taper, 0.5).astype(np.float64)
+        return taper
+
+
+def _opened(values: np.ndarray, bins: int) -> np.ndarray:
+    """Values by outline bin, those of 0 bridged, without peaks narrower than `bins`."""
+    seen = np.flatnonzero(values)
+    bridged = np.interp(np.arange(OUTLINE_BINS), seen, values[seen], period=OUTLINE_BINS)
+    return maximum_filter1d(minimum_filter1d(bridged, bins, mode="wrap"), bins, mode="wrap")
+
+
+def _tapered(thickness: np.ndarray, taper: np.ndarray) -> np.ndarray:
+    return blur(RIM_THICKNESS_M + np.clip(thickness - RIM_THICKNESS_M, 0, None) * taper, 0.5).astype(np.float64)
 
 
 def bare_skin(seg: Segmentation, ear_top_px: float) -> np.ndarray:

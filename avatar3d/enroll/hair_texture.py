@@ -117,8 +117,9 @@ def _look_at_photo(
     alpha = np.where(facing > 0.12, cv2.remap(seg.hair_alpha, xs, ys, cv2.INTER_LINEAR), 0)
     coarse = enlarge(blur(shape.coverage, 1.2), *size)  # a hairline that was guessed has no corners
     # On a turned head the far temple is seen edge-on: there the shape's mirror image of the near one is better.
-    near = smoothstep(0.25, 0.5, facing) * (1 - smoothstep(0.05, 0.25, mirrored(facing) - facing))
-    bare = cv2.remap(shape.bare, xs, ys, cv2.INTER_LINEAR) * (facing > BARE_FACING)
+    this_side = 1 - smoothstep(0.05, 0.25, mirrored(facing) - facing)
+    near = smoothstep(0.25, 0.5, facing) * this_side
+    bare = cv2.remap(shape.bare, xs, ys, cv2.INTER_LINEAR) * (facing > BARE_FACING) * this_side
     coverage = _main_patch((coarse * (1 - near) + alpha * near) * (1 - bare))
     shade = enlarge(shade_of(normals, light, power), *size)
     tone = np.log(linear / shade + TONE_OFFSET)

@@ -23,6 +23,7 @@ from avatar3d.enroll.ears import fit_ears
 from avatar3d.enroll.fit import FaceFit, fit_face
 from avatar3d.enroll.hair import HairResult, build_hair
 from avatar3d.enroll.light import SHADING_POWER
+from avatar3d.enroll.outline import meet_outline
 from avatar3d.enroll.refine_hair import refine_hair, settle_hair
 from avatar3d.enroll.segment import WORK_IOD_PX, segment
 from avatar3d.enroll.settle import settle_texture
@@ -111,6 +112,7 @@ def enroll(
         coarse = crop(photo.rgb, fit.camera, face.landmarks.points_px, WORK_IOD_PX, SEGMENT_SIZE_PX)
         segmentation = segment(coarse)
         fit = fit_ears(grow_cranium(fit, head, coarse, segmentation.matte), head, coarse, segmentation)
+        fit = meet_outline(fit, head, coarse, segmentation)
     warnings += segmentation.notes
 
     progress(0.18, "estimating the light")
