@@ -178,8 +178,8 @@ class Pipeline:
                 break
             failed_ns = time.monotonic_ns()
             tries = 1 if self.received > before else tries + 1
-            self._failures += 1
             self._problem = problem if self._reopen is None else f"{problem}; trying again"
+            self._failures += 1  # after what it was: whoever sees the count finds the reason
             self._drop()
             if self._reopen is None:
                 return
@@ -213,8 +213,8 @@ class Pipeline:
                 self._state = observe(self._state, filtered.smooth, code)
             except Exception as error:  # of numbers that no filter was made for: begin anew with the next
                 filtered = self._state = None
-                self._unusable += 1
                 self._complaint = f"the motion source gave what cannot be followed ({_sentence(error)})"
+                self._unusable += 1
                 continue
             self._complaint = ""
             if self._trace is not None:

@@ -230,8 +230,8 @@ def test_a_source_that_fails_is_told_and_opened_again_until_it_speaks(monkeypatc
     back.set()
     _until(lambda: pipeline.reopened == 1)
     second.waiting.append(_code(time.monotonic_ns(), 0.7))
-    _until(lambda: pipeline.problem is None)
-    assert pipeline.received == 4 and pipeline.failures == len(tries)
+    _until(lambda: pipeline.problem is None and pipeline.received == 4)
+    assert pipeline.failures == len(tries)
     pipeline.close()
     assert second.closed
     failed = [event["args"]["failures"] for event in trace.to_json()["traceEvents"] if event["name"] == "failed"]
