@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import json
 import os
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from avatar3d.doctor import Check
 
 EXIT_INTERRUPTED = 130
+_FAILED_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -134,6 +136,12 @@ def main(argv: list[str] | None = None) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
+        return 1
+    except OSError as error:
+        if error.errno not in _FAILED_DISK:
+            raise
+        place = f" to {error.filename}" if error.filename else ""
+        print(f"avatar3d: cannot write{place}: {error.strerror}; nothing was left half-written", file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
         extra = _EXTRA_OF_MODULE.get((error.name or "").split(".")[0])

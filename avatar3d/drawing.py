@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from avatar3d.errors import InputError
-from avatar3d.flags import add_renderer_flag
+from avatar3d.flags import add_renderer_flag, picture_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,23 +21,9 @@ if TYPE_CHECKING:
     from avatar3d.camera import Camera
     from avatar3d.motion.code import MotionCode
 
-MAX_PICTURE_PX = 8192
 FILM_FPS = 30.0
 _LOOK_AT = (0.0, -0.02, -0.06)  # metres: the middle of a head with hair, in the head frame
 _VIEW_HEIGHT_M = 0.36
-
-
-def _size(text: str) -> tuple[int, int]:
-    parts = text.lower().replace("×", "x").split("x")
-    try:
-        numbers = [int(part) for part in parts]
-    except ValueError:
-        numbers = []
-    if len(numbers) == 1:
-        numbers *= 2
-    if len(numbers) != 2 or not all(16 <= n <= MAX_PICTURE_PX for n in numbers):
-        raise argparse.ArgumentTypeError(f"size {text!r} is not WIDTHxHEIGHT with both in 16..{MAX_PICTURE_PX}")
-    return numbers[0], numbers[1]
 
 
 def _expression(text: str) -> dict[str, float]:
@@ -72,7 +58,7 @@ def add_arguments_render(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--cameras", type=Path, metavar="FILE", help="JSON list of {name, width, height, K, R, t}")
     what.add_argument("--photo-view", action="store_true", help="the photo's camera and expression, framed about the head")
     what.add_argument("--photo-frame", action="store_true", help="the same in the photo's whole frame, to lay over it")
-    parser.add_argument("--size", type=_size, default=(512, 512), metavar="WxH", help="pixels of each view (default 512x512)")
+    parser.add_argument("--size", type=picture_size, default=(512, 512), metavar="WxH", help="pixels of each view (default 512x512)")
     parser.add_argument("--yaw", type=float, default=0.0, help="degrees, positive toward the subject's left")
     parser.add_argument("--pitch", type=float, default=0.0, help="degrees, positive from above")
     parser.add_argument("--distance", type=float, default=0.6, help="metres from the eyes to the camera (default 0.6)")
@@ -220,12 +206,10 @@ def _write_pictures(
 ) -> list[str]:
     """Write pictures as they are drawn: a film is never whole in memory."""
     from avatar3d import media
+    from avatar3d.files import make_folder
 
     if arguments.cameras is not None:
-        try:
-            arguments.out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write into {arguments.out}: {error.strerror}; name a folder") from error
+        make_folder(arguments.out)
         files = []
         for (camera,), (picture,) in zip(views, pictures, strict=True):
             target = arguments.out / f"{camera.name}.png"

@@ -66,6 +66,14 @@ def check_writable(path: str | Path) -> None:
         raise InputError(f"cannot write {target}: the file there is read-only; choose another name")
 
 
+def make_folder(path: str | Path) -> None:
+    """Make a folder to write into, and those it lies in; raises InputError where there cannot be one."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write into {path}: {error.strerror}; name a folder") from error
+
+
 def write_bytes(path: str | Path, data: bytes) -> None:
     """Write `data` to `path` through a temporary file."""
     with replacing(path) as temporary:

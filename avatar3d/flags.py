@@ -9,6 +9,22 @@ TUNING_MODES = ("cached", "again", "never")  # measure where nothing is remember
 FOVEATION_KINDS = ("none", "fixed", "gaze")  # sharp everywhere; around what is straight ahead; or where the eyes look
 STEREO_CHOICES = ("auto", "passes", "layers")  # as measured; one eye after the other; both at once where the driver can
 
+MIN_PICTURE_PX, MAX_PICTURE_PX = 16, 8192
+
+
+def picture_size(text: str) -> tuple[int, int]:
+    """(width, height) of WIDTHxHEIGHT, or of one number for both; an argument's type."""
+    parts = text.lower().replace("×", "x").split("x")
+    try:
+        numbers = [int(part) for part in parts]
+    except ValueError:
+        numbers = []
+    if len(numbers) == 1:
+        numbers *= 2
+    if len(numbers) != 2 or not all(MIN_PICTURE_PX <= n <= MAX_PICTURE_PX for n in numbers):
+        raise argparse.ArgumentTypeError(f"size {text!r} is not WIDTHxHEIGHT with both in {MIN_PICTURE_PX}..{MAX_PICTURE_PX}")
+    return numbers[0], numbers[1]
+
 
 def add_show_flags(parser: argparse.ArgumentParser) -> None:
     """What a window and a headset have in common."""

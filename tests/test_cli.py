@@ -1,9 +1,11 @@
 """The command line as a user meets it: light help, wrong input as one sentence and exit code 2, JSON as one object."""
 
+import errno
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +44,16 @@ def test_help_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
     assert "enroll" in done.stdout and "evaluate" in done.stdout
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(capsys, tmp_path, avatar_file, monkeypatch):
+    def full(self, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    code, out, err = run(capsys, "export", avatar_file, "-o", tmp_path / "a.ply")
+    assert code == 1 and out == "" and err.count("\n") == 1 and "No space left" in err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_terminal_without_all_signs_gets_the_text(tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from avatar3d.errors import MAX_SENTENCE, InputError
-from avatar3d.files import parse_json, read_bounded, read_json, read_npz, read_yaml
+from avatar3d.files import make_folder, parse_json, read_bounded, read_json, read_npz, read_yaml
 
 
 @pytest.mark.parametrize(
@@ -116,6 +116,15 @@ def test_arrays_that_unfold_beyond_the_bound_are_refused(tmp_path: Path) -> None
     np.savez_compressed(tmp_path / "a.npz", a=np.zeros(10**6))
     with pytest.raises(InputError, match="over 1000000 bytes"):
         read_npz(tmp_path / "a.npz", "head asset", 10**6)
+
+
+def test_a_folder_is_made_or_refused(tmp_path: Path) -> None:
+    make_folder(tmp_path / "a" / "b")
+    make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(InputError, match="cannot write into .*file.*name a folder"):
+        make_folder(tmp_path / "file")
 
 
 def test_a_sentence_is_one_short_line_whatever_it_quotes() -> None:

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
     """Measure; returns the result for --json and the lines of the table. Raises InputError on wrong arguments."""
     from avatar3d.bench.measure import Stand
-    from avatar3d.files import replacing
+    from avatar3d.files import make_folder, replacing
     from avatar3d.glb import read_glb
     from avatar3d.progress import ProgressBar
     from avatar3d.runtime.governor import read_config
@@ -46,6 +46,8 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
     if not 0.05 <= arguments.seconds <= 600:
         raise InputError(f"--seconds {arguments.seconds:g} is outside 0.05..600")
     peers = _read_peers(arguments.peers)
+    if arguments.out is not None:
+        make_folder(arguments.out)
     avatar = read_glb(arguments.avatar)
     rungs = {name: settings.options for name, settings in read_config().rungs.items()}
     stand = Stand(avatar, list(rungs.values()))
@@ -55,7 +57,6 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
     finally:
         stand.close()
     if arguments.out is not None:
-        arguments.out.mkdir(parents=True, exist_ok=True)
         with replacing(arguments.out / "bench.json") as temporary:
             temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         if arguments.growth:

@@ -6,20 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from avatar3d.flags import add_show_flags, add_tuning_flags
+from avatar3d.flags import add_show_flags, add_tuning_flags, picture_size
 
 KEYS = (
     "drag: look around · wheel: nearer, farther · 1-9: faces · arrows, Page Up/Down: move the head · R: back · "
     "S: stereo · L: eye contact · M: mirror · O: figures · Esc: quit"
 )
-
-
-def _window_size(text: str) -> tuple[int, int]:
-    try:
-        width, height = (int(part) for part in text.lower().replace("×", "x").split("x"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"size {text!r} is not WIDTHxHEIGHT in pixels") from None
-    return width, height
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stereo", action="store_true", help="both eyes side by side, for the parallel gaze")
     parser.add_argument("--ipd", type=float, default=63.0, help="millimetres between the viewer's eyes")
-    parser.add_argument("--size", type=_window_size, default=(960, 720), metavar="WxH", help="of the window, pixels")
+    parser.add_argument("--size", type=picture_size, default=(960, 720), metavar="WxH", help="of the window, pixels")
     parser.add_argument("--yaw", type=float, default=0.0, help="degrees, positive toward the subject's left")
     parser.add_argument("--pitch", type=float, default=0.0, help="degrees, positive from above")
     parser.add_argument(

@@ -78,6 +78,8 @@ def test_wrong_arguments_are_refused(glb: Path, tmp_path: Path) -> None:
     broken.write_text("[]")
     with pytest.raises(InputError, match="is not what tools/bench_peers writes"):
         run(arguments(str(glb), "--peers", str(broken)))
+    with pytest.raises(InputError, match=r"cannot write into .*peers\.json"):
+        run(arguments(str(glb), "-o", str(broken)))
 
 
 def test_the_control_draws_the_head_of_the_renderer() -> None:

@@ -1,6 +1,6 @@
 """Damaged files for every reader of files, made fast from tiny seeds; feeding them and telling what a reader did wrong.
 
-A reader must answer with what the file holds or with InputError of one short line, within CPU_LIMIT_S and MEMORY_MIB.
+A reader must answer with what the file holds or with InputError of one short line, within CPU_LIMIT_S and MEMORY_MIB; it keeps nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from avatar3d.resources import asset_path, config_path
 from avatar3d.runtime.governor import read_config
 
 CPU_LIMIT_S = 5.0  # of processor time for one input; the slowest take some hundredths
-MEMORY_MIB = 300  # that one input may add to the process
+MEMORY_MIB = 300  # that the inputs of one feeding may add to the process
 MAX_SENTENCE = 600  # characters of an error
 PHOTO_MEGAPIXELS = 1.0  # the photo reader is told to refuse more, as it refuses 64 without being told
 YAML_TOKENS = (
@@ -96,6 +96,7 @@ def feed(reader: Reader, count: int, seed: int) -> tuple[int, int]:
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("error")
+        stack.enter_context(limited())
         if timed:
             stack.callback(signal.signal, signal.SIGPROF, signal.signal(signal.SIGPROF, _refuse_time))
             stack.callback(signal.setitimer, signal.ITIMER_PROF, 0)
@@ -104,8 +105,7 @@ def feed(reader: Reader, count: int, seed: int) -> tuple[int, int]:
             try:
                 if timed:
                     signal.setitimer(signal.ITIMER_PROF, CPU_LIMIT_S)
-                with limited():
-                    reader.check(reader.read(data))
+                reader.check(reader.read(data))
                 accepted += 1
             except InputError as error:
                 refused += 1
