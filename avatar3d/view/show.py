@@ -114,7 +114,7 @@ class View:
 
     def _frames(self, period_s: float) -> None:
         options, window, tally = self._options, self._window, self._tally
-        began_s = last_s = due_s = time.monotonic()
+        began_s = last_s = due_s = obeyed_s = time.monotonic()
         cpu_s = time.process_time()
         while options.frames is None or tally.frames < options.frames:
             # A display that does not hold us back (a virtual one) is waited for by the clock.
@@ -123,11 +123,12 @@ class View:
                 break
             if 0 in window.size:
                 window.poll(MINIMISED_S)
-                last_s = due_s = time.monotonic()
+                last_s = due_s = obeyed_s = time.monotonic()
                 continue
             now_s = time.monotonic()
             due_s = max(due_s + period_s, now_s)
-            self._obey(now_s - last_s)
+            self._obey(now_s - obeyed_s)
+            obeyed_s = now_s
             draw_ms = self._frame(now_s, period_s)
             shown_s = time.monotonic()
             late = tally.frames > 1 and shown_s - last_s > 1.5 * period_s

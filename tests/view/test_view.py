@@ -119,6 +119,18 @@ def test_keys_make_faces_move_the_head_and_switch(play):
     np.testing.assert_allclose(Camera.from_json(result["cameras"][0]).center, [0, -0.03, 0.8], atol=1e-9)
 
 
+def test_a_held_key_counts_while_a_picture_is_drawn(play, monkeypatch):
+    show = PlayedWindow.show
+
+    def slow(self, *arguments):
+        time.sleep(2 / self.hz)  # no time is left to wait in
+        return show(self, *arguments)
+
+    monkeypatch.setattr(PlayedWindow, "show", slow)
+    result, _, _ = play({index: (("right",), [], (0, 0), 0.0) for index in range(6)}, frames=6)
+    assert Camera.from_json(result["cameras"][0]).center[0] < -0.1  # 0.5 s at 0.25 m/s, or more
+
+
 def test_of_several_heads_all_are_seen(play):
     result, _, _ = play(frames=1, heads=3)
     camera = Camera.from_json(result["cameras"][0])  # in the frame of the first head, which stands on the left
