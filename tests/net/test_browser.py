@@ -104,7 +104,7 @@ def stream(tmp_path):
     process = subprocess.Popen(command)
     yield LinkName.parse(link)
     process.terminate()
-    process.wait(20)
+    process.wait(SLOWLY_S)
 
 
 def test_chromium_decodes_a_stream_as_python_does(stream, tmp_path):
@@ -133,7 +133,7 @@ def test_chromium_decodes_a_stream_as_python_does(stream, tmp_path):
                     theirs = results.get_nowait()
         finally:
             browser.terminate()
-            browser.wait(20)
+            browser.wait(SLOWLY_S)
             server.shutdown()
     assert theirs is not None, "the page said nothing"
     assert "error" not in theirs, theirs["error"]
