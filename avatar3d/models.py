@@ -19,11 +19,12 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from avatar3d.errors import InputError, WorkError
-from avatar3d.files import write_bytes
+from avatar3d.files import read_yaml, write_bytes
 from avatar3d.resources import cache_dir, config_path
 
 GROUPS = ("needed", "evaluation", "sample", "calibration")
 PICTURE_GROUPS = ("sample", "calibration")  # photos and clips; the others are models
+MAX_MANIFEST_BYTES = 200_000
 PIP_TIMEOUT_S = 900  # the largest source is 100 MB; slower than 1 Mbit/s counts as not working
 MAX_UNPACKED_BYTES = 1 << 30  # a compressed tar is read in sequence, so a small file could keep us reading for ever
 
@@ -66,9 +67,7 @@ class ModelStatus:
 
 @lru_cache(maxsize=1)
 def _manifest() -> dict[str, ModelEntry]:
-    import yaml
-
-    document = yaml.safe_load(config_path("models.yaml").read_text(encoding="utf-8"))
+    document = read_yaml(config_path("models.yaml"), "manifest", MAX_MANIFEST_BYTES)
     sources = {key: Source(**fields) for key, fields in document["sources"].items()}
     return {
         name: ModelEntry(name=name, **{**fields, "source": sources[fields["source"]]})

@@ -8,10 +8,12 @@ from functools import lru_cache
 import numpy as np
 
 from avatar3d.errors import InputError
+from avatar3d.files import read_yaml
 from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES
 from avatar3d.resources import config_path
 
 NAMES = ("unified", "fb2", "htc", "android")
+MAX_TABLE_BYTES = 100_000
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,9 @@ class Vocabulary:
 @lru_cache(maxsize=len(NAMES))
 def vocabulary(name: str) -> Vocabulary:
     """One of NAMES, read once; raises InputError for another name or a table that contradicts itself."""
-    import yaml
-
     if name not in NAMES:
         raise InputError(f"unknown vocabulary {name!r}; expected one of {', '.join(NAMES)}")
-    table = yaml.safe_load(config_path(f"vocabularies/{name}.yaml").read_text(encoding="utf-8"))
+    table = read_yaml(config_path(f"vocabularies/{name}.yaml"), "vocabulary", MAX_TABLE_BYTES)
     names = tuple(table["names"])
     place = {name: index for index, name in enumerate(names)}
     if len(place) != table["count"]:
