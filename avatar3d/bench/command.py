@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
     if arguments.out is not None:
         make_folder(arguments.out)
     avatar = read_glb(arguments.avatar)
-    rungs = {name: settings.options for name, settings in read_config().rungs.items()}
+    rungs = {name: settings.options(1.0) for name, settings in read_config().rungs.items()}
     stand = Stand(avatar, list(rungs.values()))
     try:
         with ProgressBar(not arguments.quiet) as progress:

@@ -10,7 +10,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +90,7 @@ def measure(path: Path, device: str, keep: Callable[[dict[str, object]], None]) 
     def check_parity() -> dict[str, object]:
         renderer = RealtimeRenderer()
         try:
-            rungs = {name: replace(settings.options) for name, settings in read_config().rungs.items()}
+            rungs = {name: settings.options(1.0) for name, settings in read_config().rungs.items()}
             same, whole = parity(avatar, rungs, renderer, view_count=3, expression_count=2)
             return {"renderer": renderer.info, "parity_psnr_db": same, "fidelity_psnr_db": whole}
         finally:

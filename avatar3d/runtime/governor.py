@@ -1,7 +1,9 @@
 """The quality ladder: which rung is drawn next, as a pure function of what was observed; reads no sensor and no clock.
 
-Rungs, best first: live, baked, reduced, blendshape. A rung that is forecast to be late is left for the next, two late frames in
-a row lead to the last at once, heat keeps the ladder at `reduced` or below. It climbs one rung at a time after a steady wait.
+Rungs, best first: live, baked, reduced, blendshape; a rung may be drawn at several scales before it is left, which makes the
+levels of the ladder. A level that is forecast to be late, or was late twice in a row, is left for the best one whose measured cost
+fits; where none fits, or that was late twice as well, for the last. Heat keeps the ladder at `reduced` or below. It climbs one rung
+at a time after a steady wait.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from avatar3d.errors import InputError
 from avatar3d.files import read_yaml, shown
@@ -22,25 +24,38 @@ MAX_CONFIG_BYTES = 100_000
 MIN_SCALE = 0.25  # a picture coarser than a quarter is of no use to an eye
 
 
+class Level(NamedTuple):
+    """One way to draw: a rung (place in RUNGS), and drawn pixels along each axis as a share of what the headset asks for."""
+
+    rung: int
+    scale: float
+
+
 @dataclass(frozen=True)
 class RungSettings:
-    """What a rung draws (see RenderOptions), and drawn pixels along each axis as a share of what the headset asks for."""
+    """What a rung draws (see RenderOptions), and its scales (see Level), largest first.
+
+    antialias: of the full scale alone; a coarser picture is softened when it is enlarged, for less.
+    """
 
     form: Form
     hair_levels: int | None
-    scale: float
+    scales: tuple[float, ...]
     precision: Precision = "half"
     antialias: bool = False
 
     def __post_init__(self) -> None:
-        _ = self.options  # raises where the renderer has no such drawing
-        if not MIN_SCALE <= self.scale <= 1:
-            raise InputError(f"a rung's scale is {self.scale}; expected {MIN_SCALE} to 1")
+        _ = self.options(1.0)  # raises where the renderer has no such drawing
+        numbers = isinstance(self.scales, (list, tuple)) and all(type(scale) in (int, float) for scale in self.scales)
+        if not numbers or not self.scales or sorted(set(self.scales), reverse=True) != list(self.scales):
+            raise InputError(f"a rung's scales are {self.scales!r}; expected different numbers, the largest first")
+        if not MIN_SCALE <= min(self.scales) <= max(self.scales) <= 1:
+            raise InputError(f"a rung's scales are {list(self.scales)}; expected {MIN_SCALE} to 1")
 
-    @property
-    def options(self) -> RenderOptions:
-        """How the renderer draws this rung."""
-        return RenderOptions(self.form, hair_levels=self.hair_levels, precision=self.precision, antialias=self.antialias)
+    def options(self, scale: float) -> RenderOptions:
+        """How the renderer draws this rung at a scale."""
+        soft = self.antialias and scale == 1
+        return RenderOptions(self.form, hair_levels=self.hair_levels, precision=self.precision, antialias=soft)
 
 
 @dataclass(frozen=True)
@@ -49,11 +64,13 @@ class GovernorConfig:
 
     budget_share: float
     climb_share: float
+    trial_share: float
     forecast_memory: float
     forecast_spread: float
     forget_s: float
     settle_frames: int
     late_limit: int
+    same_cost: float
     climb_after_s: float
     climb_growth: float
     climb_after_max_s: float
@@ -68,6 +85,15 @@ class GovernorConfig:
     rest_for_s: float
     rungs: dict[str, RungSettings] = field(default_factory=dict)
 
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Of the ladder, best first."""
+        return tuple(Level(rung, scale) for rung, name in enumerate(RUNGS) for scale in self.rungs[name].scales)
+
+    def at_scale(self, scale: float) -> GovernorConfig:
+        """The same with every rung drawn at one scale. Raises InputError for a scale that makes no sense."""
+        return replace(self, rungs={name: replace(rung, scales=(scale,)) for name, rung in self.rungs.items()})
+
     def __post_init__(self) -> None:
         if not 0 < self.climb_share < self.budget_share <= 1:
             raise InputError("the governor needs 0 < climb_share < budget_share ≤ 1, or it would climb and fall without end")
@@ -79,6 +105,8 @@ class GovernorConfig:
             raise InputError(
                 "the governor needs forecast_memory in (0, 1], late_limit ≥ 1, climb_growth ≥ 1 and climb_after_s > 0"
             )
+        if not 0 <= self.same_cost < 1:
+            raise InputError(f"the governor's same_cost is {self.same_cost:g}; expected a share of 0 to 1")
         if not 0 <= self.rebake_ms < float("inf"):
             raise InputError(f"the governor's rebake_ms is {self.rebake_ms}; expected milliseconds of a frame, 0 for never")
         if not 0 < self.rest_for_s < self.rest_every_s:
@@ -105,7 +133,9 @@ def _checked(values: dict[str, Any], source: Path) -> GovernorConfig:
         if name in ("sensors", "rungs"):
             continue
         if isinstance(value, bool) != (name == "rest") or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise InputError(f"{source}: {name} is {shown(value)}; expected {'true or false' if name == 'rest' else 'a number'}")
+            raise InputError(
+                f"{source}: {name} is {shown(value)}; expected {'true or false' if name == 'rest' else 'a number'}"
+            )
     sensors = values["sensors"]
     if not isinstance(sensors, dict) or not all(
         type(value) in (int, float) and math.isfinite(value) for value in sensors.values()
@@ -117,7 +147,7 @@ def _checked(values: dict[str, Any], source: Path) -> GovernorConfig:
             raise TypeError("a rung's hair_levels or antialias is of another kind")
     except TypeError as error:
         raise InputError(
-            f"{source}: a rung needs form, hair_levels (a number or null), scale (a number) and maybe precision"
+            f"{source}: a rung needs form, hair_levels (a number or null), scales (numbers) and maybe precision and antialias"
         ) from error
     return GovernorConfig(
         **{**values, "sensors": {str(name): float(value) for name, value in sensors.items()}, "rungs": settings}
@@ -144,31 +174,40 @@ class Observation:
 
 @dataclass(frozen=True)
 class Change:
-    """One step on the ladder: from rung to rung, at what time, for what cause (late, forecast, hot, rest, steady)."""
+    """One step on the ladder: from rung to rung and from scale to scale, at what time, for what cause (late, forecast, hot, rest,
+    steady)."""
 
     time_s: float
     source: str
     target: str
     cause: str
+    source_scale: float = 1.0
+    target_scale: float = 1.0
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Running mean and variance of a rung's drawing time, ms and ms², when it was last drawn and how long that took, ms."""
+    """Running mean and variance of a level's drawing time, ms and ms², when it was last drawn and how long that took, ms; frames:
+    how often it was drawn in the session, 0 for what was measured before."""
 
     mean: float
     variance: float
     time_s: float
     last: float
+    frames: int = 0
 
 
 @dataclass(frozen=True)
 class GovernorState:
-    """Where the ladder stands. available, costs: one entry a rung. settling: frames that are still the first ones, in which
-    memory is touched for the first time: how long they take says nothing. change: the step just made, or None."""
+    """Where the ladder stands. level: place in `levels`, whose entries `available`, `measured` (ms before the session, None: not
+    known; a lower level's is never above a higher one's) and `costs` (as drawn, None: never) have, too. settling: frames that are
+    still the first ones, in which memory is touched for the first time: how long they take says nothing. change: the step just
+    made, or None."""
 
-    rung: int
+    level: int
+    levels: tuple[Level, ...]
     available: tuple[bool, ...]
+    measured: tuple[float | None, ...]
     costs: tuple[Cost | None, ...]
     started_s: float
     steady_since_s: float
@@ -182,32 +221,44 @@ class GovernorState:
     change: Change | None = None
 
     @property
-    def name(self) -> str:
-        """The current rung."""
-        return RUNGS[self.rung]
+    def rung(self) -> int:
+        """Place in RUNGS of what is drawn now."""
+        return self.levels[self.level].rung
+
+    @property
+    def scale(self) -> float:
+        """At which it is drawn."""
+        return self.levels[self.level].scale
 
 
 def start(
-    available: tuple[bool, ...], costs_ms: tuple[float | None, ...], period_ms: float, time_s: float, config: GovernorConfig
+    available: tuple[bool, ...],
+    measured_ms: tuple[float | None, ...],
+    period_ms: float,
+    time_s: float,
+    config: GovernorConfig,
 ) -> GovernorState:
-    """The first state: the best available rung whose measured drawing time fits the budget; `live` only when measured to fit.
+    """The first state: the best available level whose measured drawing time fits the budget; `live` only when measured to fit.
 
-    available, costs_ms: one entry a rung; the last rung is always available. Raises ValueError when they are not.
+    available: one entry a rung, the last always True. measured_ms: one entry a level of the configuration. Raises ValueError when
+    they are not.
     """
-    if len(available) != len(RUNGS) or len(costs_ms) != len(RUNGS) or not available[BLENDSHAPE]:
-        raise ValueError(f"expected {len(RUNGS)} entries each, the last rung available")
-    costs = tuple(None if cost is None else Cost(cost, 0.0, time_s, cost) for cost in costs_ms)
-    rung = next(
-        (
-            rung
-            for rung in range(BLENDSHAPE)
-            if available[rung]
-            and (rung != LIVE or costs[rung] is not None)
-            and _forecast(costs[rung], config) <= config.budget_share * period_ms
-        ),
-        BLENDSHAPE,
+    levels = config.levels
+    if len(available) != len(RUNGS) or len(measured_ms) != len(levels) or not available[BLENDSHAPE]:
+        raise ValueError(f"expected {len(RUNGS)} rungs, the last one available, and {len(levels)} measured levels")
+    there = tuple(available[level.rung] for level in levels)
+    measured: list[float | None] = []
+    least = float("inf")
+    for cost in measured_ms:  # what is drawn of a lower level is less: where it took longer, something else was measured
+        least = least if cost is None else min(least, cost)
+        measured.append(None if cost is None else least)
+    costs = tuple(None if cost is None else Cost(cost, 0.0, time_s, cost) for cost in measured_ms)
+    state = GovernorState(
+        0, levels, there, tuple(measured), costs, time_s, time_s, time_s, config.climb_after_s, config.settle_frames
     )
-    return GovernorState(rung, available, costs, time_s, time_s, time_s, config.climb_after_s, config.settle_frames)
+    usable = [level for level in _usable(state, -1) if levels[level].rung != LIVE or measured[level] is not None]
+    estimates = {level: measured[level] or 0.0 for level in usable}
+    return replace(state, level=_best_of(estimates, config.budget_share * period_ms, config))
 
 
 def step(state: GovernorState, seen: Observation, config: GovernorConfig) -> GovernorState:
@@ -215,37 +266,59 @@ def step(state: GovernorState, seen: Observation, config: GovernorConfig) -> Gov
     if state.settling:
         seen = replace(seen, late=False)
     costs = list(state.costs)
-    known = _known(costs[state.rung], seen, config)
+    before = costs[state.level]
+    known = _drawn(before, seen, config)
     if not state.settling:
-        costs[state.rung] = _updated(costs[state.rung], seen, config)
+        costs[state.level] = _updated(before if known else None, seen, config)
     hot = seen.thermal_notice or _is_hot(state.hot, seen.temperature_c, config)
-    held = seen.time_s - state.changed_s >= config.failed_within_s
+    late_run = state.late_run + 1 if seen.late else 0
     state = replace(
         state,
         costs=tuple(costs),
         hot=hot,
         settling=max(0, state.settling - 1),
         silent=seen.source_age_s > config.silent_s,
-        late_run=state.late_run + 1 if seen.late else 0,
-        steady_since_s=seen.time_s if seen.late else state.steady_since_s,
-        climb_after_s=config.climb_after_s if state.climbed and held else state.climb_after_s,
+        late_run=late_run,
+        steady_since_s=seen.time_s if late_run >= config.late_limit else state.steady_since_s,
+        climb_after_s=config.climb_after_s if state.climbed and not _soon(state, seen, config) else state.climb_after_s,
         change=None,
     )
-    budget_ms = config.budget_share * seen.period_ms
-    resting = _resting(state, config, seen.time_s)
-    best = BLENDSHAPE if resting else _best(state)
-    if state.rung < best:
-        return _move(state, best, "rest" if resting else "hot", seen, config)
-    if state.rung < BLENDSHAPE and state.late_run >= config.late_limit:
-        return _move(state, BLENDSHAPE, "late", seen, config)
-    if state.rung < BLENDSHAPE and known and _forecast(state.costs[state.rung], config) > budget_ms:
-        return _move(state, _next_down(state), "forecast", seen, config)
-    up = _next_up(state)
-    if up is not None and up >= best and seen.time_s - state.steady_since_s >= state.climb_after_s:
-        cost = state.costs[up]
-        if not _known(cost, seen, config) or _forecast(cost, config) <= config.climb_share * seen.period_ms:
-            return _move(state, up, "steady", seen, config)
-    return state
+    budget_ms, climb_ms, last = (
+        config.budget_share * seen.period_ms,
+        config.climb_share * seen.period_ms,
+        _usable(state, -1)[-1],
+    )
+    if _resting(state, config, seen.time_s) and state.level != last:
+        return _move(state, last, "rest", seen, config)
+    if _resting(state, config, seen.time_s):
+        return state
+    best = _usable(state, -1)[0]
+    if state.level < best:
+        return _move(state, best, "hot", seen, config)
+    below = _usable(state, state.level)
+    if below and late_run >= 2 * config.late_limit:
+        return _move(state, last, "late", seen, config)
+    cost = state.costs[state.level]
+    late, dear = late_run >= config.late_limit, known and _forecast(cost, config) > budget_ms
+    if below and before is not None and cost is not None and (late or dear):
+        # Two frames in a row say more than those before them.
+        now_ms = max(cost.mean, min(before.last, seen.draw_ms))
+        saves_ms = now_ms * (1 - config.same_cost)
+        enough_ms = max(saves_ms, budget_ms) if dear or now_ms > budget_ms else saves_ms
+        estimates = {level: _estimate(state, level, now_ms, seen, config) for level in below}
+        cheaper = {level: cost for level, cost in estimates.items() if cost <= enough_ms}
+        # Late though it was drawn quickly: somebody else's doing, which drawing less would not help.
+        if cheaper and now_ms > climb_ms:
+            return _move(state, _best_of(cheaper, budget_ms, config), "late" if late else "forecast", seen, config)
+    steady_s = seen.time_s - state.steady_since_s
+    above = [level for level in _usable(state, -1) if level < state.level and state.levels[level].rung >= _rung_up(state)]
+    if not above or steady_s < state.climb_after_s:
+        return state
+    expected = {level: _estimate(state, level, _forecast(cost, config), seen, config) for level in above}
+    fits = [level for level in above if expected[level] <= climb_ms]
+    if not fits and steady_s >= config.forget_s and not _known(state.costs[above[-1]], seen, config):
+        fits = [level for level in above[-1:] if expected[level] <= config.trial_share * seen.period_ms]
+    return _move(state, fits[0], "steady", seen, config) if fits else state
 
 
 def _is_hot(was_hot: bool, temperature_c: float | None, config: GovernorConfig) -> bool:
@@ -259,35 +332,60 @@ def _resting(state: GovernorState, config: GovernorConfig, time_s: float) -> boo
     return config.rest and (time_s - state.started_s) % config.rest_every_s >= config.rest_every_s - config.rest_for_s
 
 
-def _best(state: GovernorState) -> int:
-    """The best available rung that heat allows."""
-    return next(rung for rung in range(REDUCED if state.hot else LIVE, len(RUNGS)) if state.available[rung])
+def _usable(state: GovernorState, below: int) -> list[int]:
+    """The available levels below one (−1: all) that heat allows, best first; never empty for all."""
+    there = [level for level, available in enumerate(state.available) if available]
+    allowed = [level for level in there if not state.hot or state.levels[level].rung >= REDUCED] or there[-1:]
+    return [level for level in allowed if level > below]
 
 
-def _next_down(state: GovernorState) -> int:
-    return next(rung for rung in range(state.rung + 1, len(RUNGS)) if state.available[rung])
+def _rung_up(state: GovernorState) -> int:
+    """The next better rung that is available, or the current one."""
+    return max(
+        (state.levels[level].rung for level in _usable(state, -1) if state.levels[level].rung < state.rung), default=state.rung
+    )
 
 
-def _next_up(state: GovernorState) -> int | None:
-    return next((rung for rung in range(state.rung - 1, -1, -1) if state.available[rung]), None)
+def _best_of(costs_ms: dict[int, float], budget_ms: float, config: GovernorConfig) -> int:
+    """The best level whose cost fits the budget; where none does, the cheapest, or a better one that costs the same."""
+    fits = [level for level, cost in costs_ms.items() if cost <= budget_ms]
+    least = min(costs_ms.values())
+    return min(fits) if fits else min(level for level, cost in costs_ms.items() if cost * (1 - config.same_cost) <= least)
+
+
+def _soon(state: GovernorState, seen: Observation, config: GovernorConfig) -> bool:
+    """Whether the last change is so fresh that a level which is left now has failed: the longer its climb waited, the longer it
+    must hold, or a stall now and then would send the ladder up and down for ever."""
+    return seen.time_s - state.changed_s < config.failed_within_s * state.climb_after_s / config.climb_after_s
 
 
 def _known(cost: Cost | None, seen: Observation, config: GovernorConfig) -> bool:
-    """Whether a cost is told by frames that were drawn lately."""
+    """Whether a cost was drawn or measured lately."""
     return cost is not None and seen.time_s - cost.time_s < config.forget_s
 
 
+def _drawn(cost: Cost | None, seen: Observation, config: GovernorConfig) -> bool:
+    """Whether a cost is told by frames of this session that were drawn lately."""
+    return cost is not None and cost.frames > 0 and _known(cost, seen, config)
+
+
 def _updated(cost: Cost | None, seen: Observation, config: GovernorConfig) -> Cost:
-    """Exponentially weighted mean and variance (West 1979). What is over the forecast counts as far as the frame before was, too:
-    one slow frame is the machine's doing and says nothing of the rung."""
-    if cost is None or not _known(cost, seen, config):
-        return Cost(seen.draw_ms, 0.0, seen.time_s, seen.draw_ms)
+    """Exponentially weighted mean and variance (West 1979); cost: None where none is known of frames drawn lately.
+
+    Of the first two frames the quicker one counts: what is drawn for the first time touches new memory. Later what is over the
+    forecast counts as far as the frame before was, too: one slow frame is the machine's doing and says nothing of the level.
+    """
+    if cost is None:
+        return Cost(seen.draw_ms, 0.0, seen.time_s, seen.draw_ms, 1)
+    if cost.frames == 1:
+        return Cost(min(cost.mean, seen.draw_ms), 0.0, seen.time_s, seen.draw_ms, 2)
     share = config.forecast_memory
     counted = seen.draw_ms
     if counted > _forecast(cost, config):
         counted = min(counted, max(cost.last, _forecast(cost, config)))
     off = counted - cost.mean
-    return Cost(cost.mean + share * off, (1 - share) * (cost.variance + share * off * off), seen.time_s, seen.draw_ms)
+    variance = (1 - share) * (cost.variance + share * off * off)
+    return Cost(cost.mean + share * off, variance, seen.time_s, seen.draw_ms, cost.frames + 1)
 
 
 def _forecast(cost: Cost | None, config: GovernorConfig) -> float:
@@ -295,17 +393,27 @@ def _forecast(cost: Cost | None, config: GovernorConfig) -> float:
     return 0.0 if cost is None else cost.mean + config.forecast_spread * cost.variance**0.5
 
 
+def _estimate(state: GovernorState, level: int, now_ms: float, seen: Observation, config: GovernorConfig) -> float:
+    """Drawing time to expect of another level, ms: as it was drawn lately, else as measured before the session, by as much more or
+    less as the current level takes now (`now_ms`) against what was measured of it. 0 where nothing is known."""
+    measured, own = state.measured[level], state.measured[state.level]
+    if _drawn(state.costs[level], seen, config) or measured is None or not own:
+        return _forecast(state.costs[level], config)
+    return measured * now_ms / own
+
+
 def _move(state: GovernorState, target: int, cause: str, seen: Observation, config: GovernorConfig) -> GovernorState:
-    down = target > state.rung
-    failed = down and state.climbed and cause in ("late", "forecast") and seen.time_s - state.changed_s < config.failed_within_s
+    down = target > state.level
+    failed = down and state.climbed and cause in ("late", "forecast") and _soon(state, seen, config)
     wait = min(state.climb_after_s * config.climb_growth, config.climb_after_max_s) if failed else state.climb_after_s
+    old, new = state.levels[state.level], state.levels[target]
     return replace(
         state,
-        rung=target,
+        level=target,
         steady_since_s=seen.time_s,
         changed_s=seen.time_s,
         climb_after_s=wait,
         climbed=not down,
-        late_run=state.late_run if down and target < BLENDSHAPE else 0,  # late at two rungs in a row is late twice
-        change=Change(seen.time_s, RUNGS[state.rung], RUNGS[target], cause),
+        late_run=state.late_run if down and target < len(state.levels) - 1 else 0,  # late at two levels in a row is late twice
+        change=Change(seen.time_s, RUNGS[old.rung], RUNGS[new.rung], cause, old.scale, new.scale),
     )

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from avatar3d.errors import InputError
-from avatar3d.runtime.governor import RUNGS, Change, GovernorConfig, GovernorState, Observation, start, step
+from avatar3d.runtime.governor import RUNGS, Change, GovernorConfig, GovernorState, Level, Observation, start, step
 from avatar3d.runtime.sensors import Reading, hottest, resident_mb
 
 SENSOR_EVERY_S = 1.0  # temperatures move slowly, and reading them costs a millisecond
@@ -31,29 +31,36 @@ class Ladder:
         self.state: GovernorState | None = None
         self.reading: Reading | None = None
         self.frames = dict.fromkeys(RUNGS, 0)
+        self.level_frames = dict.fromkeys(config.levels, 0)
         self.changes: list[Change] = []
         self.rss_mb: list[float] = []  # one at each look at the sensors
 
     def begin(
-        self, available: tuple[bool, ...], costs_ms: tuple[float | None, ...], period_ms: float, time_s: float | None = None
+        self, available: tuple[bool, ...], measured_ms: tuple[float | None, ...], period_ms: float, time_s: float | None = None
     ) -> None:
-        """Take the first rung (see governor.start). Raises InputError where the avatars lack the pinned one."""
+        """Take the first level (see governor.start), or the first of the pinned rung. Raises InputError where the avatars lack that."""
         now_s = time.monotonic() if time_s is None else time_s
-        self.state = start(available, costs_ms, period_ms, now_s, self._config)
+        self.state = start(available, measured_ms, period_ms, now_s, self._config)
         if self._pinned is not None:
             wanted = RUNGS.index(self._pinned)
             if not available[wanted]:
                 raise InputError(f"this avatar lacks the rung {self._pinned}; enrol it with its field")
-            self.state = replace(self.state, rung=wanted)
+            self.state = replace(self.state, level=[level.rung for level in self.state.levels].index(wanted))
+
+    @property
+    def level(self) -> Level:
+        """Drawn next; the best before `begin`."""
+        return self._config.levels[0 if self.state is None else self.state.level]
 
     @property
     def rung(self) -> int:
-        """Drawn next; 0 before `begin`."""
-        return 0 if self.state is None else self.state.rung
+        """Of the level."""
+        return self.level.rung
 
     def count(self) -> None:
-        """A frame was drawn at the current rung."""
+        """A frame was drawn at the current level."""
         self.frames[RUNGS[self.rung]] += 1
+        self.level_frames[self.level] += 1
 
     def observe(
         self,
@@ -94,6 +101,10 @@ class Ladder:
         recent = self.changes[-KEPT_CHANGES:]
         return {
             "rungs": self.frames,
+            "scales": {
+                name: {f"{level.scale:g}": count for level, count in self.level_frames.items() if level.rung == rung and count}
+                for rung, name in enumerate(RUNGS)
+            },
             "rung_changes": causes,
             "trace": [{**asdict(change), "time_s": round(change.time_s - self._opened_s, 3)} for change in recent],
             "temperature_c": None if self.reading is None else self.reading.celsius,

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from avatar3d.camera import Camera
 from avatar3d.render.raw_gl import GL_FRAMEBUFFER_SRGB
-from avatar3d.runtime.governor import RUNGS, Change
+from avatar3d.runtime.governor import RUNGS, Change, Level
 
 WIDTH_PX, HEIGHT_PX = 512, 160
 LINES = 4
@@ -53,7 +53,7 @@ void main() {
 class Status:
     """What the panel tells. Latencies in ms, None where they are not known. change: the last one of the ladder and its age."""
 
-    rung: int
+    level: Level
     fps: float
     draw_ms: float
     expression_latency_ms: float | None = None
@@ -64,7 +64,8 @@ class Status:
 
     def lines(self) -> list[str]:
         """At most LINES - 1 lines; the last place is the notice's."""
-        texts = [f"{RUNGS[self.rung]}  {self.fps:.0f} fps  {self.draw_ms:.1f} ms"]
+        drawn = RUNGS[self.level.rung] if self.level.scale == 1 else f"{RUNGS[self.level.rung]} ×{self.level.scale:g}"
+        texts = [f"{drawn}  {self.fps:.0f} fps  {self.draw_ms:.1f} ms"]
         latencies = [
             f"{name} {value:.0f} ms"
             for name, value in (("face", self.expression_latency_ms), ("head", self.head_latency_ms))
@@ -75,7 +76,9 @@ class Status:
         if latencies:
             texts.append("  ".join(latencies))
         if self.change is not None and self.change_age_s < RECENT_S:
-            texts.append(f"{self.change.source} to {self.change.target}: {self.change.cause}")
+            change = self.change
+            target = f"×{change.target_scale:g}" if change.source == change.target else change.target
+            texts.append(f"{change.source} to {target}: {change.cause}")
         return texts
 
 

@@ -1,4 +1,4 @@
-"""What stands in the room: heads with their renderers and places, and a panel of text; drawn at a rung into framebuffers."""
+"""What stands in the room: heads with their renderers and places, and a panel of text; drawn at a level of the ladder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from avatar3d.render.raw_gl import GL_SRGB8_ALPHA8
 from avatar3d.render.realtime import RealtimeRenderer, available_form
 from avatar3d.render.scene import Scene
 from avatar3d.render.stereo import Stereo
-from avatar3d.runtime.governor import RUNGS, GovernorConfig
+from avatar3d.runtime.governor import RUNGS, GovernorConfig, Level
 from avatar3d.runtime.overlay import Panel, panel_place
 from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, nearest_m, presence, side_by_side
 from avatar3d.runtime.veil import Veil
@@ -29,7 +29,8 @@ from avatar3d.runtime.views import EyeView, camera_of, cropped, equal_sized
 
 EYES = ("left", "right")
 OUTLINE_STEP = 5  # every so many vertices bound the head; the crop's margin covers what lies between
-TRIALS = 4  # drawings of a rung when it is measured; the first warms and is not counted
+TRIALS = 4  # drawings of a level when it is measured; the first warms and is not counted
+MIN_SIDE_PX = 16  # of a picture, however coarse
 TRIAL_ANGLES = ((-0.78, 0.78, 0.78, -0.78), (0.0316, 0.0, 0.0))  # of a usual headset: half angles in rad, half an IPD in m
 
 
@@ -41,6 +42,11 @@ def outline_points(scene: Scene) -> np.ndarray:
     shells = scene.hair.shells
     outer = shells.base[::OUTLINE_STEP] + shells.levels[-1] * shells.extent[::OUTLINE_STEP]
     return np.concatenate([points, outer @ scene.hair.rotation.T + scene.hair.translation])
+
+
+def drawn_size(scale: float, width: int, height: int) -> tuple[int, int]:
+    """Pixels that are drawn of a width × height image at a scale."""
+    return max(MIN_SIDE_PX, round(width * scale)), max(MIN_SIDE_PX, round(height * scale))
 
 
 class Stage:
@@ -79,16 +85,15 @@ class Stage:
             all(available_form(avatar, config.rungs[name].form) == config.rungs[name].form for avatar in avatars)
             for name in RUNGS
         )
-        self._options = [config.rungs[name].options for name in RUNGS]
-        self._coarse: list[RenderOptions] = []
+        self._options = {level: config.rungs[RUNGS[level.rung]].options(level.scale) for level in config.levels}
+        self._coarse: dict[Level, RenderOptions] = {}
         self._foveation: Foveation | None = None
         if foveation is not None:
             self._foveation = Foveation(context, foveation, keeps_depth)
-            self._coarse = [_coarse_options(options, foveation, avatars) for options in self._options]
+            self._coarse = {level: _coarse_options(options, foveation, avatars) for level, options in self._options.items()}
         self.layers = layers and foveation is None
         ways: list[Stereo] = ["passes", "layers"] if self.layers else ["passes"]
-        drawn = [options for options, there in zip(self._options, self.available, strict=True) if there]
-        drawn += [options for options, there in zip(self._coarse, self.available, strict=False) if there]
+        drawn = [options for level, options in (*self._options.items(), *self._coarse.items()) if self.available[level.rung]]
         self._renderers = []
         for avatar in avatars:
             renderer = RealtimeRenderer(context, build=build)
@@ -100,11 +105,6 @@ class Stage:
         """What draws."""
         return self._renderers[0].info["renderer"]
 
-    def drawn_size(self, rung: int, width: int, height: int) -> tuple[int, int]:
-        """Pixels that a rung draws of a width × height image."""
-        scale = self._config.rungs[RUNGS[rung]].scale
-        return max(16, round(width * scale)), max(16, round(height * scale))
-
     def viewer_in_head(self, index: int, viewer_m: np.ndarray) -> np.ndarray | None:
         """A point (3,) of the room in a head's frame, None before the scene has its place."""
         return None if self.placement is None else self.places[index].inside(self.placement.inside(viewer_m))
@@ -113,12 +113,12 @@ class Stage:
         """Pose the heads and send them to the GPU; what is left to do needs the eyes."""
         return [renderer.prepare(motion) for renderer, motion in zip(self._renderers, motions, strict=True)]
 
-    def rebake(self, scenes: Sequence[Scene], rung: int) -> int:
-        """Let what a rung draws baked follow prepared scenes, within the configured time, before a frame is drawn of them.
+    def rebake(self, scenes: Sequence[Scene], level: Level) -> int:
+        """Let what a level draws baked follow prepared scenes, within the configured time, before a frame is drawn of them.
 
         Returns the bytes sent to the GPU.
         """
-        drawn = {self._options[rung], *self._coarse[rung : rung + 1]}
+        drawn = {self._options[level], self._coarse.get(level, self._options[level])}
         budget_ms = self._config.rebake_ms / (len(drawn) * len(scenes))
         return sum(
             renderer.rebake(scene.motion, options, budget_ms)
@@ -155,7 +155,7 @@ class Stage:
         scenes: Sequence[Scene],
         cameras: Sequence[Camera],
         framebuffers: Sequence[Any],
-        rung: int,
+        level: Level,
         origins: Sequence[tuple[int, int]] | None = None,
         layered: Any = None,
         hidden: Sequence[np.ndarray | None] | None = None,
@@ -163,6 +163,7 @@ class Stage:
     ) -> None:
         """Draw prepared scenes into framebuffers; a head that is too near fades, the others stay.
 
+        level: of the configuration; the cameras have its scale already (see drawn_size).
         origins: lower left corner of each picture in its framebuffer, by default that of the framebuffer. layered: where `layers`
         holds, a framebuffer whose layers are those of `framebuffers`, for both eyes at once. hidden: of each camera, see
         RealtimeRenderer.draw. toward: where each eye looks, see Foveation.draw; its optical axis by default.
@@ -174,7 +175,7 @@ class Stage:
         unseen = hidden or [None] * len(cameras)
         if self._foveation is None:
             at_once = layered if self.layers and len({area[2:] for area in areas}) == 1 and len(cameras) == len(EYES) else None
-            self._draw_heads(scenes, cameras, framebuffers, areas, self._options[rung], unseen, layered=at_once)
+            self._draw_heads(scenes, cameras, framebuffers, areas, self._options[level], unseen, layered=at_once)
         else:
 
             def draw_views(
@@ -185,7 +186,7 @@ class Stage:
                 parts: Sequence[Part | None],
                 coarse: bool,
             ) -> None:
-                options = (self._coarse if coarse else self._options)[rung]
+                options = (self._coarse if coarse else self._options)[level]
                 self._draw_heads(scenes, seen, targets, viewports, options, covered, parts)
 
             self._foveation.draw(draw_views, cameras, framebuffers, areas, unseen, toward)
@@ -260,7 +261,7 @@ class Stage:
                 vectors.draw(old, new, framebuffer, clear=index == 0)
 
     def measure(self, width: int, height: int, eyes: int = 2) -> tuple[float | None, ...]:
-        """Milliseconds that drawing width × height pixels for one or two eyes takes at each rung; None for rungs the avatars lack.
+        """Milliseconds that drawing a width × height image for one or two eyes takes at each level; None for what the avatars lack.
 
         Warms the driver for sRGB targets, which compiles anew for each kind.
         """
@@ -275,15 +276,15 @@ class Stage:
             EyeView((0.0, 0.0, 0.0, 1.0), (side * offset[0], 0.0, self._distance_m), angles) for side in (-1.0, 1.0)[:eyes]
         ]
         costs: list[float | None] = []
-        for rung, there in enumerate(self.available):
-            size = self.drawn_size(rung, width, height)
+        for level in self._config.levels:
+            there, size = self.available[level.rung], drawn_size(level.scale, width, height)
             whole = [camera_of(view, *size) for view in views]
             taken = []
             for _ in range(TRIALS if there else 0):
                 started = time.perf_counter()
                 scenes = self.prepare([MotionCode()] * len(self.places))
                 cameras = [cut or camera for cut, camera in zip(self.cut(scenes, whole), whole, strict=True)]
-                self.draw(scenes, cameras, [framebuffer] * eyes, rung)
+                self.draw(scenes, cameras, [framebuffer] * eyes, level)
                 context.finish()
                 taken.append((time.perf_counter() - started) * 1e3)
             costs.append(median(taken[1:]) if there else None)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from avatar3d.runtime.cast import Cast
+from avatar3d.runtime.governor import RUNGS, GovernorConfig
 from avatar3d.runtime.ladder import Ladder
 from avatar3d.runtime.overlay import EVERY_S, LINES, Status, wrapped
 
@@ -66,7 +68,7 @@ class Tally:
         span = self._recent_s[-1] - self._recent_s[0] if len(self._recent_s) > 1 else 0.0
         change = ladder.changes[-1] if ladder.changes else None
         return Status(
-            rung=ladder.rung,
+            level=ladder.level,
             fps=(len(self._recent_s) - 1) / span if span > 0 else 0.0,
             draw_ms=_recent_mean(self.draw_ms) or 0.0,
             expression_latency_ms=_recent_mean(self.expression_latency_ms),
@@ -105,6 +107,14 @@ def _recent_mean(values: list[float]) -> float | None:
 
 def _percentile(values: list[float], share: float) -> float | None:
     return round(float(np.percentile(values, share)), 2) if values else None
+
+
+def measured_ms(config: GovernorConfig, costs: Sequence[float | None]) -> dict[str, dict[str, float | None]]:
+    """What each level took before the show, as `--json` prints it: {rung: {scale: ms, None where the avatars lack it}}."""
+    told: dict[str, dict[str, float | None]] = {name: {} for name in RUNGS}
+    for level, cost in zip(config.levels, costs, strict=True):
+        told[RUNGS[level.rung]][f"{level.scale:g}"] = None if cost is None else round(cost, 2)
+    return told
 
 
 def thinned(values: list[float], count: int) -> list[float]:

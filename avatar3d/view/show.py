@@ -21,8 +21,8 @@ from avatar3d.runtime.governor import RUNGS, GovernorConfig
 from avatar3d.runtime.ladder import Ladder
 from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, check_distance, half_width_m
 from avatar3d.runtime.sensors import resident_mb
-from avatar3d.runtime.stage import EYES, Stage
-from avatar3d.runtime.tally import Tally
+from avatar3d.runtime.stage import EYES, Stage, drawn_size
+from avatar3d.runtime.tally import Tally, measured_ms
 from avatar3d.runtime.views import camera_of
 from avatar3d.view.keys import face_weights, shift_m, with_face
 from avatar3d.view.orbit import HALF_HEIGHT, Orbit
@@ -72,7 +72,7 @@ class View:
     """Heads in an open window. `run` returns what `--json` prints."""
 
     def __init__(self, window: Window, cast: Cast, config: GovernorConfig, options: ViewOptions) -> None:
-        self._window, self._cast, self._options = window, cast, options
+        self._window, self._cast, self._config, self._options = window, cast, config, options
         background = tuple(float(value) for value in srgb_to_linear(np.array(BACKGROUND_SRGB, np.uint8)))
         aspect = self._options.width / self._options.height / (2 if options.stereo else 1)
         needed_m = half_width_m(len(cast.roles)) / (aspect * HALF_HEIGHT) if len(cast.roles) > 1 else 0.0
@@ -169,8 +169,8 @@ class View:
         """Draw and show one frame; returns the drawing time, ms."""
         stage, tally, window = self._stage, self._tally, self._window
         tally.frames += 1
-        rung = self._ladder.rung
-        width, height = stage.drawn_size(rung, *self._eye_size())
+        level = self._ladder.level
+        width, height = drawn_size(level.scale, *self._eye_size())
         views = self._orbit.eyes(width / height, self._options.ipd_m if self._stereo else None)
         viewer = np.mean([view.position for view in views], axis=0)
         display_ns = time.monotonic_ns() + round(period_s * 1e9)
@@ -178,7 +178,7 @@ class View:
         told = [role.motion(display_ns, stage.viewer_in_head(index, viewer)) for index, role in enumerate(self._cast.roles)]
         motions = [with_face(code, self._face) for code, _ in told]
         scenes = stage.prepare(motions)
-        stage.rebake(scenes, rung)
+        stage.rebake(scenes, level)
         lines = tally.lines(self._ladder, self._cast, self._overlay)
         stage.lines = stage.lines if lines is None else lines
         prepared = time.perf_counter()
@@ -189,7 +189,7 @@ class View:
         ]
         target = window.target(width * len(cameras), height)
         origins = [(index * width, 0) for index in range(len(cameras))]
-        stage.draw(scenes, cameras, [target] * len(cameras), rung, origins)
+        stage.draw(scenes, cameras, [target] * len(cameras), level, origins)
         window.context.finish()
         draw_ms = (time.perf_counter() - started) * 1e3
         keep = self._options.screenshot is not None and tally.frames == self._options.frames
@@ -212,8 +212,9 @@ class View:
             **self._tally.figures(),
             **self._ladder.report(),
             "rung": RUNGS[self._ladder.rung],
+            "scale": self._ladder.level.scale,
             "drawing": self._choice.to_json(),
-            "measured_ms": {name: None if cost is None else round(cost, 2) for name, cost in zip(RUNGS, costs, strict=True)},
+            "measured_ms": measured_ms(self._config, costs),
             "motion_codes": self._cast.motion_figures(),
             "heads": len(self._cast.roles),
             "motion": self._motion.to_json(),

@@ -22,12 +22,12 @@ from avatar3d.render.foveation import read_foveation
 from avatar3d.render.scene import Scene
 from avatar3d.render.tune import Choice, choose
 from avatar3d.runtime.cast import Cast
-from avatar3d.runtime.governor import RUNGS, GovernorConfig
+from avatar3d.runtime.governor import RUNGS, GovernorConfig, Level
 from avatar3d.runtime.ladder import Ladder
 from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, avatar_ipd_m, carried, check_distance, in_front_of
 from avatar3d.runtime.sensors import resident_mb
-from avatar3d.runtime.stage import Stage
-from avatar3d.runtime.tally import Tally, thinned
+from avatar3d.runtime.stage import Stage, drawn_size
+from avatar3d.runtime.tally import Tally, measured_ms, thinned
 from avatar3d.runtime.trace import Trace
 from avatar3d.runtime.views import eye_distance_m, looked_at, tangents_of
 from avatar3d.xr.graphics import Graphics
@@ -89,7 +89,7 @@ class Show:
         self._choice = Choice(Build(), "default")
         self._period_ns = 0
         self._facts: dict[str, Any] = {}
-        self._costs: tuple[float | None, ...] = (None,) * len(RUNGS)
+        self._costs: tuple[float | None, ...] = (None,) * len(config.levels)
 
     def run(self) -> dict[str, Any]:
         """Show the head until the frames are over, the session ends or Ctrl-C; raises WorkError where that cannot be."""
@@ -242,8 +242,8 @@ class Show:
             return False, 0.0
         if self._ladder.state is None:
             self._ladder.begin(stage.available, self._costs, (self._period_ns or timing.period_ns) / 1e6)
-        rung = self._ladder.rung
-        size = stage.drawn_size(rung, session.width, session.height)
+        level = self._ladder.level
+        size = drawn_size(level.scale, session.width, session.height)
         started = time.perf_counter()
         told = [
             role.motion(timing.display_ns, None if self._viewer_m is None else stage.viewer_in_head(index, self._viewer_m))
@@ -251,7 +251,6 @@ class Show:
         ]
         motion, captured_ns = told[0]
         scenes = stage.prepare([code for code, _ in told])
-        stage.rebake(scenes, rung)
         lines = tally.lines(self._ladder, self._cast, self._options.overlay)
         stage.lines = stage.lines if lines is None else lines
         prepared = time.perf_counter()
@@ -293,7 +292,7 @@ class Show:
             distance_m = float(np.linalg.norm(stage.placement.translation - self._viewer_m))
             point = stage.placement.inside(looked_at(views, gaze if follows and gaze is not None else AHEAD, distance_m))
             toward = [tangents_of(camera, point) for camera in shown]
-        stage.draw(scenes, shown, targets, rung, None, layered, masks, toward)
+        stage.draw(scenes, shown, targets, level, None, layered, masks, toward)
         if warp is not None:
             seen_now = scenes, [camera.resized(warp.width, warp.height) for camera in shown]
             stage.draw_motion(self._before or seen_now, seen_now, warp.framebuffers())
@@ -302,7 +301,7 @@ class Show:
         done = time.perf_counter()
         if self._options.keep_views is not None and tally.frames == self._options.frames:
             pictures = [(stage.places[0].camera(camera), target) for camera, target in zip(shown, targets, strict=True)]
-            _keep_views(self._options.keep_views, pictures, motion, self._config, RUNGS[rung])
+            _keep_views(self._options.keep_views, pictures, motion, self._config, level)
         session.release()
         session.end_frame(timing, cameras)
         self._ladder.count()
@@ -312,12 +311,14 @@ class Show:
             offset_ns = ended_ns - round(time.perf_counter() * 1e9)
             steps = {"prepare": (started, prepared), "wait": (prepared, acquired), "draw": (acquired, done)}
             figures = {"display_ms": (timing.display_ns - ended_ns) / 1e6, "head_ms": (timing.display_ns - located_ns) / 1e6}
-            figures["rung"] = rung
+            figures |= {"rung": level.rung, "scale": level.scale}
             if captured_ns is not None:
                 figures["expression_ms"] = (timing.display_ns - captured_ns) / 1e6
             for name, (start, end) in steps.items():
                 start_ns, end_ns = (round(at * 1e9) + offset_ns for at in (start, end))
                 self._options.trace.add("render", name, start_ns, end_ns, **figures)
+        # Textures follow the motion while the next frame is waited for: what they lag is not seen, and this one is not held up.
+        stage.rebake(scenes, level)
         tally.drawn(
             time.monotonic(),
             draw_ms,
@@ -349,7 +350,6 @@ class Show:
         )
 
     def _report(self) -> dict[str, Any]:
-        measured = dict(zip(RUNGS, self._costs, strict=True))
         return {
             **self._facts,
             "hz": round(1e9 / self._period_ns, 2) if self._period_ns else None,
@@ -359,7 +359,7 @@ class Show:
             "reconnects": self._tally.reconnects,
             "recentered": self._tally.recentered,
             **self._ladder.report(),
-            "measured_ms": {name: None if cost is None else round(cost, 2) for name, cost in measured.items()},
+            "measured_ms": measured_ms(self._config, self._costs),
             "motion": self._cast.motion_figures(),
             "heads": len(self._cast.roles),
             "avatar_ipd_mm": round(avatar_ipd_m(self._cast.avatars[0]) * 1000, 2),
@@ -369,16 +369,17 @@ class Show:
         }
 
 
-def _keep_views(folder: Path, seen: list[tuple[Camera, Any]], motion: MotionCode, config: GovernorConfig, rung: str) -> None:
-    """Write what each eye was given as PNG, and views.json with the cameras (avatar frame), motion and rung of it."""
+def _keep_views(folder: Path, seen: list[tuple[Camera, Any]], motion: MotionCode, config: GovernorConfig, level: Level) -> None:
+    """Write what each eye was given as PNG, and views.json with the cameras (avatar frame), motion and level of it."""
     folder.mkdir(parents=True, exist_ok=True)
     for camera, framebuffer in seen:
         area = (0, 0, camera.width, camera.height)
         pixels = np.frombuffer(framebuffer.read(viewport=area, components=3, alignment=1), np.uint8)
         save_picture(folder / f"{camera.name}.png", pixels.reshape(camera.height, camera.width, 3)[::-1])
     facts = {
-        "rung": rung,
-        **asdict(config.rungs[rung]),
+        **asdict(config.rungs[RUNGS[level.rung]]),
+        "rung": RUNGS[level.rung],
+        "scale": level.scale,
         "motion": motion.to_json(),
         "cameras": [{**camera.to_json(), "near": camera.near_m, "far": camera.far_m} for camera, _ in seen],
     }

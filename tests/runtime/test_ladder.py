@@ -11,9 +11,10 @@ from avatar3d.runtime.governor import RUNGS, read_config
 from avatar3d.runtime.ladder import Ladder
 from avatar3d.runtime.sensors import Reading
 
-CONFIG = read_config()
+CONFIG = read_config().at_scale(1.0)  # rungs alone: one level each
 PERIOD_MS = 1000 / 72
 FITS_MS = 4.0
+MEASURED_MS = (4.0, 3.5, 3.0, 2.5)
 ALL = (True, True, True, True)
 
 
@@ -26,7 +27,7 @@ class Played:
         self.draw_ms = dict.fromkeys(RUNGS, FITS_MS)
         self.source_age_s, self.notice, self.time_s = 0.0, False, 100.0
         self.ladder = Ladder(replace(CONFIG, **changes), read_sensors=self._read)
-        self.ladder.begin(ALL, (FITS_MS,) * 4, PERIOD_MS, self.time_s)
+        self.ladder.begin(ALL, MEASURED_MS, PERIOD_MS, self.time_s)
 
     def _read(self):
         return None if self.celsius is None else Reading("skin", self.celsius, 0.0)
@@ -116,6 +117,7 @@ def test_the_account_adds_up(played):
     played.celsius = 46.0
     played.frames(5)
     told = played.ladder.report()
+    assert told["scales"] == {"live": {"1": 21}, "baked": {}, "reduced": {"1": 4}, "blendshape": {}}
     assert sum(told["rungs"].values()) == 25 and told["rungs"]["reduced"] == 4
     assert told["rung_changes"] == {"hot": 1} and told["trace"][0]["target"] == "reduced"
     assert (told["temperature_c"], told["sensor"]) == (46.0, "skin")

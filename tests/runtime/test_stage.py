@@ -10,7 +10,7 @@ import pytest
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.foveation import FoveationSettings, Inset
 from avatar3d.render.stereo import LayeredTarget, offered
-from avatar3d.runtime.governor import BAKED, BLENDSHAPE, LIVE, Change, read_config
+from avatar3d.runtime.governor import BAKED, BLENDSHAPE, LIVE, Change, Level, read_config
 from avatar3d.runtime.overlay import LINES, MARGIN_PX, WIDTH_M, Status, panel_place, text_picture, wrapped
 from avatar3d.runtime.placement import FADE_END_M, FADE_START_M, VERTEX_STEP, Placement
 from avatar3d.runtime.stage import Stage
@@ -24,6 +24,11 @@ VIEWS = [EyeView((0, 0, 0, 1), (side * 0.0315, 0.0, DISTANCE_M), ANGLES) for sid
 HERE = Placement(np.eye(3), np.zeros(3))
 
 
+def _level(rung):
+    """The first level of a rung in the shipped settings."""
+    return next(level for level in read_config().levels if level.rung == rung)
+
+
 def _picture(context, stage, motions, rung=BAKED):
     """(SIZE, SIZE, 4) u8 of each eye; linear target."""
     framebuffer = context.framebuffer([context.texture((SIZE, SIZE), 4)], context.depth_renderbuffer((SIZE, SIZE)))
@@ -31,7 +36,7 @@ def _picture(context, stage, motions, rung=BAKED):
     whole = [stage.placement.camera(camera) for camera in _cameras()]
     pictures = []
     for camera in whole:
-        stage.draw(scenes, [camera], [framebuffer], rung)
+        stage.draw(scenes, [camera], [framebuffer], _level(rung))
         pictures.append(np.frombuffer(framebuffer.read(components=4), np.uint8).reshape(SIZE, SIZE, 4)[::-1].copy())
     framebuffer.release()
     return pictures
@@ -56,7 +61,7 @@ def test_baked_textures_follow_the_motion_code_within_the_budget(context):
     for name, config in (("patient", patient), ("never", never)):
         stage = Stage([synthetic_avatar(0), synthetic_avatar(1)], context, config, (0.0, 0.0, 0.0, 0.0), DISTANCE_M)
         scenes = stage.prepare([jaw, MotionCode()])
-        sent[name] = [stage.rebake(scenes, rung) for rung in (BAKED, BAKED, BLENDSHAPE, LIVE)]
+        sent[name] = [stage.rebake(scenes, _level(rung)) for rung in (BAKED, BAKED, BLENDSHAPE, LIVE)]
         stage.close()
     avatar = synthetic_avatar(0)
     texels = avatar.base_color[..., 0].size + read_config().rungs["baked"].hair_levels * avatar.hair.color[..., 0].size
@@ -109,7 +114,7 @@ def test_a_head_that_is_too_near_fades_and_the_one_behind_it_stays(context, rung
     scene = near.prepare(motions[1:])
     target = context.framebuffer([context.texture((SIZE, SIZE), 4)], context.depth_renderbuffer((SIZE, SIZE)))
     camera = near.places[0].camera(near.placement.camera(_cameras()[0]))
-    near._renderers[0].draw(scene[0], [camera], [target], near._options[rung])
+    near._renderers[0].draw(scene[0], [camera], [target], near._options[_level(rung)])
     over = np.frombuffer(target.read(components=4), np.uint8).reshape(SIZE, SIZE, 4)[::-1].astype(float)
     mixed = 0.5 * over + (1 - 0.5 * over[..., 3:] / 255) * expected
     drawn = _picture(context, fading, motions, rung)[0]
@@ -153,10 +158,15 @@ def test_the_panel_faces_the_viewer_wherever_that_one_stands():
 
 def test_the_status_in_words():
     change = Change(5.0, "live", "reduced", "hot")
-    status = Status(2, 71.8, 6.14, 41.2, 9.6, 46.2, change, 1.0)
-    assert status.lines() == ["reduced  72 fps  6.1 ms", "face 41 ms  head 10 ms  46 °C", "live to reduced: hot"]
+    status = Status(Level(2, 0.8), 71.8, 6.14, 41.2, 9.6, 46.2, change, 1.0)
+    assert status.lines() == ["reduced ×0.8  72 fps  6.1 ms", "face 41 ms  head 10 ms  46 °C", "live to reduced: hot"]
     assert len(status.lines()) < LINES
-    assert Status(0, 0.0, 0.0, change=change, change_age_s=60.0).lines() == ["live  0 fps  0.0 ms"]
+    coarser = Change(5.0, "baked", "baked", "forecast", 1.0, 0.85)
+    assert Status(Level(1, 0.85), 60.0, 12.1, change=coarser).lines() == [
+        "baked ×0.85  60 fps  12.1 ms",
+        "baked to ×0.85: forecast",
+    ]
+    assert Status(Level(0, 1.0), 0.0, 0.0, change=change, change_age_s=60.0).lines() == ["live  0 fps  0.0 ms"]
 
 
 def test_text_is_drawn_line_by_line_and_cut_off_where_it_is_too_long():
@@ -181,8 +191,8 @@ def _both_eyes(stage, context, rung=BAKED, layered=False, **named):
     """(SIZE, 2 · SIZE, 4) u8 of both eyes, of array images."""
     target = LayeredTarget(context, SIZE, SIZE)
     cameras = [stage.placement.camera(camera) for camera in _cameras()]
-    stage.draw(stage.prepare([MotionCode()] * len(stage.places)), cameras, target.eyes, rung, None, layered and target.framebuffer,
-               **named)  # fmt: skip
+    scenes, both = stage.prepare([MotionCode()] * len(stage.places)), layered and target.framebuffer
+    stage.draw(scenes, cameras, target.eyes, _level(rung), None, both, **named)
     area = (0, 0, SIZE, SIZE)
     pictures = [np.frombuffer(eye.read(viewport=area, components=4), np.uint8).reshape(SIZE, SIZE, 4) for eye in target.eyes]
     target.release()

@@ -33,7 +33,7 @@ class PlayedRuntime:
     gaze or None. levels: thermal level by domain. events: to be polled. masks: (vertices, indices) of what is hidden by eye.
     arrays: whether a swapchain may have two layers. formats: of images. warp_size: of motion vectors, as recommended. moved:
     metres that the viewer went to the right. head, fov: orientation and angles of both eyes. views: of each frame that was ended,
-    the structures of each eye's view.
+    the structures of each eye's view; shown: size and angles (left, right, up, down) of each eye's picture.
     """
 
     def __init__(self, xr, graphics, extensions=()):
@@ -57,6 +57,7 @@ class PlayedRuntime:
         self.head = (0.0, 0.0, 0.0, 1.0)
         self.fov = (-0.7, 0.7, 0.7, -0.7)
         self.views: list[list[list[object]]] = []
+        self.shown: list[list[tuple[tuple[int, int], tuple[float, ...]]]] = []
         self.ends: list[int] = []  # layers of each frame that was ended
         self._spaces: dict[int, str] = {}
         self._paths: list[str] = ["none"]
@@ -133,6 +134,11 @@ class PlayedRuntime:
         self.images[ctypes.cast(handle, ctypes.c_void_p).value] = texture
         return handle
 
+    @property
+    def first_swapchain(self):
+        """The handle, a key of `images`, of what was made first: the colours of the eyes."""
+        return min(self.images)
+
     def enumerate_swapchain_images(self, handle, kind):
         return [SimpleNamespace(image=self._textures[-1].glo)]
 
@@ -159,11 +165,15 @@ class PlayedRuntime:
     def end_frame(self, session, info):
         self.calls.append("end_frame")
         self.ends.append(info.layer_count)
-        xr, seen = self._xr, []
+        xr, seen, shown = self._xr, [], []
         for place in range(info.layer_count):
             layer = ctypes.cast(info._layers[place], ctypes.POINTER(xr.CompositionLayerProjection)).contents
             seen = [self._chain(layer._views[eye].next) for eye in range(layer.view_count)]
+            for eye in range(layer.view_count):
+                size, fov = layer._views[eye].sub_image.image_rect.extent, layer._views[eye].fov
+                shown.append(((size.width, size.height), (fov.angle_left, fov.angle_right, fov.angle_up, fov.angle_down)))
         self.views.append(seen)
+        self.shown.append(shown)
 
     def _chain(self, address):
         """Copies of the structures of a chain that is known here."""

@@ -361,7 +361,7 @@ def test_a_runtime_without_arrays_gets_two_swapchains(monkeypatch):
             assert (pictures[0].reshape(-1, 4)[:, 0] == 51).all() and (pictures[1] == 255).all()
 
 
-def _warped(runtime, monkeypatch, frames, walk, quiet=True):
+def _warped(runtime, monkeypatch, frames, walk, quiet=True, scale=1.0):
     """Show so many frames with motion vectors, the viewer walking so far in each; returns what was reported."""
     cast = Cast([Role(synthetic_avatar(), Pipeline(None), False)])
     runtime.graphics.close = lambda: None
@@ -375,7 +375,7 @@ def _warped(runtime, monkeypatch, frames, walk, quiet=True):
     runtime.locate_views = step
     options = ShowOptions(SessionOptions(space_warp=True), frames=frames, rung="blendshape", quiet=quiet)
     try:
-        return Show(cast, read_config(), options).run()
+        return Show(cast, read_config().at_scale(scale), options).run()
     finally:
         cast.close()
 
@@ -410,6 +410,33 @@ def test_motion_and_depth_are_given_to_a_headset_that_makes_frames(monkeypatch, 
         assert len(seen) > 10
         assert np.median(seen[:, 0]) == pytest.approx(-0.05 / 0.8 / math.tan(0.7), rel=0.15)
         assert np.abs(seen[:, 1]).max() < 0.02 and (vectors[vectors[..., 3] == 0] == 0).all()
+
+
+def test_a_coarser_scale_is_a_smaller_part_of_the_images_and_the_same_view(monkeypatch):
+    """Colour, depth and the mask follow the scale; motion keeps the size that the runtime recommends."""
+    seen = {}
+    for scale in (1.0, 0.5):
+        with played_runtime(monkeypatch, SPACE_WARP, DEPTH_LAYER, VISIBILITY_MASK) as runtime:
+            close = runtime.graphics.close
+            runtime.formats = [GL_SRGB8_ALPHA8, GL_RGBA16F, GL_DEPTH_COMPONENT24]
+            runtime.masks = {0: ([(-2.0, -2.0), (2.0, -2.0), (-2.0, 2.0)], [0, 1, 2])}  # the lower left half of the left eye
+            _warped(runtime, monkeypatch, 2, 0.0, scale=scale)
+            runtime.graphics.close = close
+            for (size, _), (warp, depth) in zip(runtime.shown[-2], runtime.views[-2], strict=True):
+                extent = depth.sub_image.image_rect.extent
+                assert (extent.width, extent.height) == size
+                motion = warp.motion_vector_sub_image.image_rect.extent
+                assert (motion.width, motion.height) == runtime.warp_size
+            seen[scale] = runtime.shown[-2]
+            pixels = np.frombuffer(runtime.images[runtime.first_swapchain].read(), np.uint8).reshape(2, HEIGHT, WIDTH, 4)
+            (width, height), _ = seen[scale][0]
+            left, right = (eye[:height, :width, :3].max(-1) > 20 for eye in pixels)
+            across, up = np.meshgrid((np.arange(width) + 0.5) / width - 0.5, (np.arange(height) + 0.5) / height - 0.5)
+            masked, open_ = across + up < -1.5 / height, across + up > 1.5 / height
+            assert right[masked].any() and not left[masked].any() and left[open_].any()
+    for (full, angles), (half, same) in zip(seen[1.0], seen[0.5], strict=True):
+        assert half == (round(WIDTH / 2), round(HEIGHT / 2)) and full == (WIDTH, HEIGHT)
+        np.testing.assert_allclose(angles, same, atol=1e-6)
 
 
 @pytest.mark.parametrize(

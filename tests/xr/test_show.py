@@ -129,14 +129,15 @@ def play(monkeypatch, context):
     monkeypatch.setattr(ladder_module, "SENSOR_EVERY_S", 0.0)
     monkeypatch.setattr(show_module, "RECONNECT_EVERY_S", 0.01)
 
-    def run(sessions, frames=12, source=None, heads=1, eye_contact=False, **options):
+    def run(sessions, frames=12, source=None, heads=1, eye_contact=False, scale=None, **options):
         waiting = list(sessions)
         monkeypatch.setattr(show_module, "HeadsetSession", lambda *_: waiting.pop(0) if waiting else _no_runtime())
         pipelines = [Pipeline(source) for _ in range(heads)]
         if source is not None:
             source.pipeline = pipelines[0]
         cast = Cast([Role(synthetic_avatar(index), pipeline, eye_contact) for index, pipeline in enumerate(pipelines)])
-        shown = Show(cast, replace(read_config(), settle_frames=0), ShowOptions(frames=frames, **options))
+        config = replace(read_config(), settle_frames=0)
+        shown = Show(cast, config if scale is None else config.at_scale(scale), ShowOptions(frames=frames, **options))
         monkeypatch.setattr(tally_module, "EVERY_S", 0.0)
 
         def watched(stage, *arguments):
@@ -191,11 +192,27 @@ def test_the_runtimes_own_notice_does_the_same(play, context):
     assert result["rungs"]["reduced"] >= 5
 
 
-def test_two_late_frames_lead_to_the_last_rung(play, context):
+def test_four_late_frames_lead_to_the_last_rung_however_quick_drawing_was(play, context):
     result, _ = play([PlayedSession(context, steps=[1, 1, 1, 2, 3, 1, 1])])
-    assert result["late"] == 2
+    assert result["late"] == 2 and result["rung_changes"] == {}
+    result, _ = play([PlayedSession(context, steps=[1, 1, 1, 2, 3, 2, 2, 1, 1])])
+    assert result["late"] == 4
     assert result["trace"][0]["cause"] == "late" and result["trace"][0]["target"] == "blendshape"
-    assert result["rungs"]["blendshape"] == 7
+    assert result["rungs"]["blendshape"] == 5
+
+
+def test_a_coarser_scale_sees_the_same_and_is_told_everywhere(play, context):
+    trace, sessions = Trace(), [PlayedSession(context) for _ in range(2)]
+    play(sessions[:1], frames=4, rung="baked")
+    result, shown = play(sessions[1:], frames=4, rung="baked", scale=0.5, overlay=True, trace=trace)
+    full, half = (session.shown[-1][0] for session in sessions)
+    np.testing.assert_allclose(half.intrinsics[[0, 1], [0, 1]], full.intrinsics[[0, 1], [0, 1]] / 2)
+    np.testing.assert_allclose(half.center, full.center)
+    assert half.width < full.width and half.height < full.height
+    assert result["scales"]["baked"] == {"0.5": 3} and list(result["measured_ms"]["baked"]) == ["0.5"]
+    assert shown._overlaid[0].startswith("baked ×0.5 ")
+    drawn = [event["args"] for event in trace.to_json()["traceEvents"] if event["ph"] == "X" and event["name"] == "draw"]
+    assert [figures["scale"] for figures in drawn] == [0.5] * 3
 
 
 def test_frames_that_are_handed_over_too_late_for_their_display_are_late(play, context):
