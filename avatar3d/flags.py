@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from avatar3d.runtime.governor import GovernorConfig
 
 TUNING_MODES = ("cached", "again", "never")  # measure where nothing is remembered; measure anew; draw as by default
 FOVEATION_KINDS = ("none", "fixed", "gaze")  # sharp everywhere; around what is straight ahead; or where the eyes look
@@ -45,14 +41,6 @@ def add_show_flags(parser: argparse.ArgumentParser) -> None:
         help="draw this share of the pixels along each axis, such as 0.7 (default: as the governor chooses)",
     )
     parser.add_argument("--governor", type=Path, metavar="YAML", help="settings instead of configs/governor.yaml")
-
-
-def governor_of(arguments: argparse.Namespace) -> GovernorConfig:
-    """The settings of the quality ladder that --governor and --scale of `add_show_flags` ask for. Raises InputError."""
-    from avatar3d.runtime.governor import read_config
-
-    config = read_config(arguments.governor)
-    return config if arguments.scale is None else config.at_scale(arguments.scale)
 
 
 def add_tuning_flags(parser: argparse.ArgumentParser) -> None:

@@ -113,8 +113,11 @@ class GovernorConfig:
             raise InputError("the governor's rest_for_s must be positive and shorter than rest_every_s")
 
 
-def read_config(path: str | Path | None = None) -> GovernorConfig:
-    """The settings of a YAML file, by default configs/governor.yaml; raises InputError naming what is missing or wrong."""
+def read_config(path: str | Path | None = None, scale: float | None = None) -> GovernorConfig:
+    """The settings of a YAML file, by default configs/governor.yaml; raises InputError naming what is missing or wrong.
+
+    scale: for every rung instead of its own.
+    """
     source = config_path("governor.yaml") if path is None else Path(path)
     values = read_yaml(source, "governor settings", MAX_CONFIG_BYTES)
     known = {entry.name for entry in fields(GovernorConfig)}
@@ -122,7 +125,8 @@ def read_config(path: str | Path | None = None) -> GovernorConfig:
         given = set(values) if isinstance(values, dict) else set()
         wrong = sorted(map(shown, given ^ known))[:5]
         raise InputError(f"{source} lacks or misspells {', '.join(wrong)}; copy configs/governor.yaml and change its values")
-    return _checked(values, source)
+    config = _checked(values, source)
+    return config if scale is None else config.at_scale(scale)
 
 
 def _checked(values: dict[str, Any], source: Path) -> GovernorConfig:

@@ -45,6 +45,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     from avatar3d.glb import read_glb
     from avatar3d.media import check_suffix
     from avatar3d.runtime.cast import open_cast
+    from avatar3d.runtime.governor import read_config
     from avatar3d.view.show import View, ViewOptions
     from avatar3d.view.window import open_window
 
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         tuning=arguments.tuning,
         quiet=arguments.quiet,
     )
-    config = governor_of(arguments)
+    config = read_config(arguments.governor, arguments.scale)
     avatars = [read_glb(path) for path in arguments.avatar]
     title = "avatar3d: " + ", ".join(path.stem for path in arguments.avatar)
     with open_window(width, height, title) as window:

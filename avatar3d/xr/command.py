@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from avatar3d.flags import FOVEATION_KINDS, STEREO_CHOICES, add_show_flags, add_tuning_flags, governor_of
+from avatar3d.flags import FOVEATION_KINDS, STEREO_CHOICES, add_show_flags, add_tuning_flags
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +69,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     from avatar3d.glb import read_glb
     from avatar3d.runtime.cast import open_cast
     from avatar3d.runtime.consent import consented
+    from avatar3d.runtime.governor import read_config
     from avatar3d.runtime.pipeline import Source
     from avatar3d.runtime.replay import open_live
     from avatar3d.runtime.trace import Trace
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.trace is not None:
         check_writable(arguments.trace)
         trace = Trace()
-    config = governor_of(arguments)
+    config = read_config(arguments.governor, arguments.scale)
     if arguments.rest:
         config = replace(config, rest=True)
     motions = [*arguments.motion, *(f"net:{link}" for link in arguments.listen)]
