@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from avatar3d.runtime.views import EyeView, camera_of, cropped, equal_sized
 
 EYES = ("left", "right")
 OUTLINE_STEP = 5  # every so many vertices bound the head; the crop's margin covers what lies between
-TRIALS = 4  # drawings of a level when it is measured; the first warms and is not counted
+TRIALS = 4  # drawings of a level when it is measured: the first warms and is not counted, of the others the quickest counts
 MIN_SIDE_PX = 16  # of a picture, however coarse
 TRIAL_ANGLES = ((-0.78, 0.78, 0.78, -0.78), (0.0316, 0.0, 0.0))  # of a usual headset: half angles in rad, half an IPD in m
 
@@ -275,22 +274,19 @@ class Stage:
         views = [
             EyeView((0.0, 0.0, 0.0, 1.0), (side * offset[0], 0.0, self._distance_m), angles) for side in (-1.0, 1.0)[:eyes]
         ]
-        costs: list[float | None] = []
-        for level in self._config.levels:
-            there, size = self.available[level.rung], drawn_size(level.scale, width, height)
-            whole = [camera_of(view, *size) for view in views]
-            taken = []
-            for _ in range(TRIALS if there else 0):
+        taken: dict[Level, list[float]] = {level: [] for level in self._config.levels if self.available[level.rung]}
+        for _ in range(TRIALS):  # in turn, so that what else the machine does falls on all of them
+            for level, times in taken.items():
+                whole = [camera_of(view, *drawn_size(level.scale, width, height)) for view in views]
                 started = time.perf_counter()
                 scenes = self.prepare([MotionCode()] * len(self.places))
                 cameras = [cut or camera for cut, camera in zip(self.cut(scenes, whole), whole, strict=True)]
                 self.draw(scenes, cameras, [framebuffer] * eyes, level)
                 context.finish()
-                taken.append((time.perf_counter() - started) * 1e3)
-            costs.append(median(taken[1:]) if there else None)
+                times.append((time.perf_counter() - started) * 1e3)
         for resource in (framebuffer, color, depth):
             resource.release()
-        return tuple(costs)
+        return tuple(min(taken[level][1:]) if level in taken else None for level in self._config.levels)
 
     def close(self) -> None:
         """Free the GL objects."""

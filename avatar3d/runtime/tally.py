@@ -31,6 +31,7 @@ class Tally:
     recentered: int = 0
     head_latency_ms: list[float] = field(default_factory=list)
     expression_latency_ms: list[float] = field(default_factory=list)
+    source_age_ms: list[float] = field(default_factory=list)
     draw_ms: list[float] = field(default_factory=list)
     prepare_ms: list[float] = field(default_factory=list)
     shown_s: float = 0.0  # time in which frames were shown, gaps between sessions left out
@@ -40,9 +41,19 @@ class Tally:
     _written_s: float = float("-inf")
 
     def drawn(
-        self, time_s: float, draw_ms: float, prepare_ms: float, expression_ms: float | None, head_ms: float | None = None
+        self,
+        time_s: float,
+        draw_ms: float,
+        prepare_ms: float,
+        expression_ms: float | None,
+        head_ms: float | None = None,
+        source_age_ms: float | None = None,
     ) -> None:
-        """A frame was drawn at `time_s`; latencies are to its display, None where they are not known."""
+        """A frame was drawn at `time_s`; latencies are to its display, None where they are not known.
+
+        source_age_ms: how old the newest capture was when the frame asked for it: the part of the expression's latency that is the
+        source's, which speaks only so often; the rest is drawing, and the display's lead.
+        """
         self.rendered += 1
         self._recent_s.append(time_s)
         if len(self.draw_ms) == MAX_SAMPLES:
@@ -53,6 +64,8 @@ class Tally:
             self.head_latency_ms.append(head_ms)
         if expression_ms is not None:
             self.expression_latency_ms.append(expression_ms)
+        if source_age_ms is not None:
+            self.source_age_ms.append(source_age_ms)
 
     def lines(self, ladder: Ladder, cast: Cast, wanted: bool) -> list[str] | None:
         """The panel's text when it is time to write it again, else None: the figures if `wanted`, and what must be said."""
@@ -91,6 +104,8 @@ class Tally:
             "prepare_ms_p50": _percentile(self.prepare_ms, 50),
             "expression_latency_ms_p50": _percentile(self.expression_latency_ms, 50),
             "expression_latency_ms_p95": _percentile(self.expression_latency_ms, 95),
+            "source_age_ms_p50": _percentile(self.source_age_ms, 50),
+            "source_age_ms_p95": _percentile(self.source_age_ms, 95),
         }
 
     def head_figures(self) -> dict[str, Any]:

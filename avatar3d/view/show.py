@@ -173,7 +173,8 @@ class View:
         width, height = drawn_size(level.scale, *self._eye_size())
         views = self._orbit.eyes(width / height, self._options.ipd_m if self._stereo else None)
         viewer = np.mean([view.position for view in views], axis=0)
-        display_ns = time.monotonic_ns() + round(period_s * 1e9)
+        asked_ns = time.monotonic_ns()
+        display_ns = asked_ns + round(period_s * 1e9)
         started = time.perf_counter()
         told = [role.motion(display_ns, stage.viewer_in_head(index, viewer)) for index, role in enumerate(self._cast.roles)]
         motions = [with_face(code, self._face) for code, _ in told]
@@ -200,7 +201,8 @@ class View:
         self._ladder.count()
         captured_ns = told[0][1]
         latency_ms = None if captured_ns is None else (display_ns - captured_ns) / 1e6
-        tally.drawn(now_s, draw_ms, (prepared - started) * 1e3, latency_ms)
+        age_ms = None if captured_ns is None else (asked_ns - captured_ns) / 1e6
+        tally.drawn(now_s, draw_ms, (prepared - started) * 1e3, latency_ms, source_age_ms=age_ms)
         return draw_ms
 
     def _report(self, period_s: float, costs: tuple[float | None, ...]) -> dict[str, Any]:

@@ -244,7 +244,7 @@ class Show:
             self._ladder.begin(stage.available, self._costs, (self._period_ns or timing.period_ns) / 1e6)
         level = self._ladder.level
         size = drawn_size(level.scale, session.width, session.height)
-        started = time.perf_counter()
+        started, asked_ns = time.perf_counter(), time.monotonic_ns()
         told = [
             role.motion(timing.display_ns, None if self._viewer_m is None else stage.viewer_in_head(index, self._viewer_m))
             for index, role in enumerate(self._cast.roles)
@@ -314,6 +314,7 @@ class Show:
             figures |= {"rung": level.rung, "scale": level.scale}
             if captured_ns is not None:
                 figures["expression_ms"] = (timing.display_ns - captured_ns) / 1e6
+                figures["source_age_ms"] = (asked_ns - captured_ns) / 1e6
             for name, (start, end) in steps.items():
                 start_ns, end_ns = (round(at * 1e9) + offset_ns for at in (start, end))
                 self._options.trace.add("render", name, start_ns, end_ns, **figures)
@@ -325,6 +326,7 @@ class Show:
             (prepared - started) * 1e3,
             None if captured_ns is None else (timing.display_ns - captured_ns) / 1e6,
             (timing.display_ns - located_ns) / 1e6,
+            None if captured_ns is None else (asked_ns - captured_ns) / 1e6,
         )
         return True, draw_ms
 

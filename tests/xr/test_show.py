@@ -246,6 +246,7 @@ def test_a_stalled_source_changes_no_rung_and_both_latencies_are_told(play, cont
     assert shown._ladder.state.silent
     assert result["rung_changes"] == {}
     assert result["expression_latency_ms_p95"] - result["head_latency_ms_p95"] > 900
+    assert 900 < result["source_age_ms_p50"] < result["expression_latency_ms_p50"]
 
 
 def test_a_pinned_rung_stays_whatever_happens(play, context):
