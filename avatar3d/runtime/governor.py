@@ -1,9 +1,9 @@
 """The quality ladder: which rung is drawn next, as a pure function of what was observed; reads no sensor and no clock.
 
 Rungs, best first: live, baked, reduced, blendshape; a rung may be drawn at several scales before it is left, which makes the
-levels of the ladder. A level that is forecast to be late, or was late twice in a row, is left for the best one whose measured cost
-fits; where none fits, or that was late twice as well, for the last. Heat keeps the ladder at `reduced` or below. It climbs one rung
-at a time after a steady wait.
+levels of the ladder. A level that is forecast to be late, was late twice in a row or is late too often is left for the best one
+whose measured cost fits, where none fits for the last; four late frames in a row lead to the last whatever was measured. Heat keeps
+the ladder at `reduced` or below. It climbs one rung at a time after a steady wait.
 """
 
 from __future__ import annotations
@@ -70,6 +70,8 @@ class GovernorConfig:
     forget_s: float
     settle_frames: int
     late_limit: int
+    late_memory: float
+    late_share: float
     same_cost: float
     climb_after_s: float
     climb_growth: float
@@ -105,6 +107,8 @@ class GovernorConfig:
             raise InputError(
                 "the governor needs forecast_memory in (0, 1], late_limit ≥ 1, climb_growth ≥ 1 and climb_after_s > 0"
             )
+        if not 0 < self.late_memory <= 1 or not self.late_share > 0:
+            raise InputError("the governor needs late_memory in (0, 1] and late_share > 0")
         if not 0 <= self.same_cost < 1:
             raise InputError(f"the governor's same_cost is {self.same_cost:g}; expected a share of 0 to 1")
         if not 0 <= self.rebake_ms < float("inf"):
@@ -220,6 +224,7 @@ class GovernorState:
     settling: int = 0
     climbed: bool = False  # whether the last change was a climb
     late_run: int = 0
+    late_share: float = 0.0  # running mean of the late frames since the last change
     hot: bool = False
     silent: bool = False
     change: Change | None = None
@@ -276,6 +281,7 @@ def step(state: GovernorState, seen: Observation, config: GovernorConfig) -> Gov
         costs[state.level] = _updated(before if known else None, seen, config)
     hot = seen.thermal_notice or _is_hot(state.hot, seen.temperature_c, config)
     late_run = state.late_run + 1 if seen.late else 0
+    late_share = state.late_share + config.late_memory * (seen.late - state.late_share)
     state = replace(
         state,
         costs=tuple(costs),
@@ -283,6 +289,7 @@ def step(state: GovernorState, seen: Observation, config: GovernorConfig) -> Gov
         settling=max(0, state.settling - 1),
         silent=seen.source_age_s > config.silent_s,
         late_run=late_run,
+        late_share=late_share,
         steady_since_s=seen.time_s if late_run >= config.late_limit else state.steady_since_s,
         climb_after_s=config.climb_after_s if state.climbed and not _soon(state, seen, config) else state.climb_after_s,
         change=None,
@@ -303,7 +310,8 @@ def step(state: GovernorState, seen: Observation, config: GovernorConfig) -> Gov
     if below and late_run >= 2 * config.late_limit:
         return _move(state, last, "late", seen, config)
     cost = state.costs[state.level]
-    late, dear = late_run >= config.late_limit, known and _forecast(cost, config) > budget_ms
+    late = late_run >= config.late_limit or (seen.late and late_share > config.late_share)
+    dear = known and _forecast(cost, config) > budget_ms
     if below and before is not None and cost is not None and (late or dear):
         # Two frames in a row say more than those before them.
         now_ms = max(cost.mean, min(before.last, seen.draw_ms))
@@ -418,6 +426,7 @@ def _move(state: GovernorState, target: int, cause: str, seen: Observation, conf
         changed_s=seen.time_s,
         climb_after_s=wait,
         climbed=not down,
+        late_share=0.0,
         late_run=state.late_run if down and target < len(state.levels) - 1 else 0,  # late at two levels in a row is late twice
         change=Change(seen.time_s, RUNGS[old.rung], RUNGS[new.rung], cause, old.scale, new.scale),
     )

@@ -303,6 +303,25 @@ def test_stalls_that_are_nobodys_fault_do_not_send_it_up_and_down_for_ever(every
     assert all(rung == "baked" for rung, _ in seen) and len(tight.changes) <= 2 * 600 * 60 / every
 
 
+def test_a_level_that_is_late_now_and_then_but_too_often_is_left():
+    """One frame in eight is late, never two in a row, though the forecast fits: the level is too near the edge."""
+    level_ms = (35.0, 16.0, 12.5, 11.0, 9.5, 9.0, 8.5, 8.0)
+    machine = Machine(level_ms)
+    machine.run(1)
+    assert (machine.state.rung, machine.state.scale) == (BAKED, 0.85)
+    state, config = machine.state, machine.config
+    for index in range(1, 200):
+        late = index % 8 == 0
+        state = step(state, Observation(1 + index / 60, 12.5, 1000 / 60, late), config)
+        if state.change is not None:
+            break
+    assert index < 100 and (state.change.cause, state.scale, state.late_share) == ("late", 0.7, 0.0)
+    seldom = machine.state
+    for index in range(1, 400):
+        seldom = step(seldom, Observation(1 + index / 60, 12.5, 1000 / 60, index % 40 == 0), config)
+        assert seldom.change is None
+
+
 def test_a_level_that_was_measured_too_dear_is_tried_in_time():
     measured = (35.0, 30.0, 29.0, 28.0, 8.6, 8.4, 8.0, 7.9)
     machine = Machine(LEVEL_MS, measured=measured)
@@ -338,6 +357,7 @@ def test_the_shipped_settings_are_those_of_the_design():
         ({"rest": 1}, "true or false"),
         ({"budget_share": 0.5}, "climb_share"),
         ({"same_cost": 1.0}, "same_cost is 1"),
+        ({"late_share": 0.0}, "late_share > 0"),
         ({"rebake_ms": -1}, "rebake_ms is -1"),
         ({"speed": 1}, "speed"),
         ({"settle_frames": 1.5}, "0, 1, 2"),
