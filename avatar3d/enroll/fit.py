@@ -22,8 +22,10 @@ from avatar3d.enroll.neutral import (
     lower_teeth_edge,
     motion_weights,
     neutral_head,
+    relaxed_mouth,
 )  # fmt: skip
 from avatar3d.enroll.offsets import offset_field
+from avatar3d.enroll.own_shapes import own_shapes
 from avatar3d.enroll.solver import descend
 from avatar3d.errors import InputError
 from avatar3d.face.landmarks import FACE_OVAL, FaceLandmarks
@@ -40,9 +42,9 @@ OPPOSED_SIGMA = 0.15  # of the lesser of two opposed weights: a jaw does not go 
 EXPRESSION_SIGMA = 0.5  # of a weight about the blendshape network's answer, against residuals in mm
 DEPTH_WEIGHT = 0.35  # of the network's z against its x and y: a guess, but it stops sloping skulls
 DEPTH_SCALE = 1.03  # the network's z in its own pixels over true depth, measured against a real scan (tools/measure_fit.py)
-OUTLINE_WEIGHT = 0.3  # outline points slide on the silhouette
+OUTLINE_WEIGHT = 0.6  # outline points slide on the silhouette
 FEATURE_WEIGHT = 1.6  # of eyes and lips: there a millimetre is seen
-ROBUST_MM = 1.6  # residual at which a point's weight starts to fall (pseudo-Huber)
+ROBUST_MM = 3.0  # residual at which a point's weight starts to fall (pseudo-Huber)
 # Identity alone must have a closed, unsmiling mouth, or the photo's expression leaks into it.
 LIP_GAP_WEIGHT, CORNER_WEIGHT = 1.5, 0.6
 # Shapes can add up to a face turned up within its skull: a nod belongs to the pose, or noses droop to make up for it.
@@ -63,8 +65,8 @@ class FaceFit:
 
     camera: the photo's, head frame, photo size. identity (I,), expression (52,): coefficients of the head model as fitted.
     vertices (V,3): identity as fitted, metres. neutral_vertices (V,3): the same with the mouth closed and the eyes at rest,
-    what an avatar stores. motion: the photo's expression and gaze over neutral_vertices, head pose identity (the camera has
-    it).
+    what an avatar stores; expression_shapes (52,V,3): the person's own, metres. motion: the photo's expression and gaze over
+    neutral_vertices by expression_shapes, head pose identity (the camera has it).
     projected_px (468,2) and residual_px (468,): the fitted landmarks in the photo and their distance to the network's.
     residual_iod_pct: mean residual, % of the distance between the eyes. seconds: spent.
     """
@@ -75,6 +77,7 @@ class FaceFit:
     motion: MotionCode
     vertices: np.ndarray
     neutral_vertices: np.ndarray
+    expression_shapes: np.ndarray
     projected_px: np.ndarray
     residual_px: np.ndarray
     residual_iod_pct: float
@@ -128,9 +131,10 @@ def fit_face(
     camera = Camera(width, height, intrinsics, rotation, translation / MM, name="photo")
     vertices = head.shape(identity)
     vertices = vertices + _unexplained(head, basis, vertices + head.expression_offsets(expression), points, camera)
+    photo = vertices + head.expression_offsets(expression)
 
-    neutral_vertices, rest = neutral_head(head, vertices, expression)
-    projected, _ = camera.project(head.landmark_points(vertices + head.expression_offsets(expression)))
+    neutral_vertices, rest = neutral_head(head, relaxed_mouth(head, vertices, expression), expression)
+    projected, _ = camera.project(head.landmark_points(photo))
     residual = np.linalg.norm(projected - points[: len(projected), :2], axis=1)
     weights = motion_weights(head, vertices, neutral_vertices, expression, rest)
     neutral_vertices = lower_teeth_edge(head, neutral_vertices, weights)
@@ -138,7 +142,8 @@ def fit_face(
     iod = landmarks.iod_px
     return FaceFit(
         camera=camera, identity=identity, expression=expression, motion=MotionCode(weights=weights, gaze=gaze),
-        vertices=vertices, neutral_vertices=neutral_vertices, projected_px=projected, residual_px=residual,
+        vertices=vertices, neutral_vertices=neutral_vertices,
+        expression_shapes=own_shapes(head, neutral_vertices, weights, photo), projected_px=projected, residual_px=residual,
         residual_iod_pct=float(100 * residual.mean() / iod), iod_px=iod, seconds=time.perf_counter() - start,
     )  # fmt: skip
 

@@ -6,14 +6,19 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 
 from avatar3d.camera import Camera
+from avatar3d.enroll.offsets import DEPTH_NOISE_MM, PLANE_NOISE_MM, offset_field
 from avatar3d.enroll.solver import descend
+from avatar3d.geometry import smoothstep
 from avatar3d.head.model import MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 from avatar3d.render.raster import nearest, rasterise
 
 INNER_LIP_UPPER = (191, 80, 81, 82, 13, 312, 311, 310, 415)
 INNER_LIP_LOWER = (95, 88, 178, 87, 14, 317, 402, 318, 324)
+LIPS_OUTER = (61, 146, 91, 181, 84, 17, 314, 405, 321, 375, 291, 409, 270, 269, 267, 0, 37, 39, 40, 185)
 MOUTH_CORNERS = (61, 291)
+UPPER_LIP, LOWER_LIP = 0, 17  # middle of their outer edges
+EYE_CORNERS = (33, 263)
 MOUTH_ENDS = (78, 308)  # of the opening
 MM = 1000.0
 
@@ -21,6 +26,7 @@ MM = 1000.0
 MOUTH_SHAPES = (*(name for name in ARKIT_INDEX if name.startswith("mouth") and "Roll" not in name), "jawOpen")
 SHAPE_RIDGE = 0.6  # mm of error a unit of a shape must save
 CORNER_WEIGHT = 0.6  # of the corners' height against the lips' gap
+HELD_WEIGHT = 1.2  # of the mouth's width and of the lips' outer edges, which closing is to leave alone
 SHAPE_BOX = (-0.25, 0.8)
 # The model's lids at rest are opened wider than people's; a photo with narrower eyes tells how far.
 REST_BLINK_MAX, REST_SQUINT_MAX = 0.20, 0.25
@@ -29,6 +35,9 @@ CALM_STEMS = (
     "mouthFrown", "mouthPress", "mouthDimple", "mouthStretch", "mouthRoll", "mouthShrug", "cheekSquint", "noseSneer"
 )  # fmt: skip
 LIVELY_STEMS, LIVELY_FULL = ("mouthSmile", "mouthUpperUp", "mouthLowerDown", "jawOpen"), 0.4  # from here on nothing is calm
+MOVED = (0.2, 0.55)  # liveliness over which a mouth's shape is trusted less and less
+MOST_RELAXED = 0.8
+LIPS_REACH_MM = (4.0, 16.0)  # from the lips over which the face around them holds still
 BROW_SHARE, BROW_MAX = 0.5, 0.25  # of the brows' weights: they are low or high on a face whatever the mouth does
 LIP_PRESS_M = 0.0004  # closed lips touch and press a little
 SEAL_REACH_M = 0.009  # over which a lip gives way when it is moved to meet the other
@@ -60,8 +69,7 @@ def neutral_head(head: HeadModel, vertices: np.ndarray, expression: np.ndarray) 
         sides = [ARKIT_INDEX[stem + side] for side in ("Left", "Right")]
         # One value for both sides: a rest pose is symmetric, a wink is not rest.
         rest[sides] = min(float(expression[sides].min()), most)
-    lively = max(float(expression[k]) for name, k in ARKIT_INDEX.items() if name.startswith(LIVELY_STEMS))
-    calm = float(np.clip(1 - lively / LIVELY_FULL, 0, 1))
+    calm = float(np.clip(1 - _liveliness(expression) / LIVELY_FULL, 0, 1))
     for name, k in ARKIT_INDEX.items():
         if name.startswith(CALM_STEMS):
             rest[k] = calm * expression[k]
@@ -79,14 +87,42 @@ def neutral_head(head: HeadModel, vertices: np.ndarray, expression: np.ndarray) 
     def lift(x: np.ndarray) -> np.ndarray:
         return x[..., corners, 1] - x[..., [13], 1]
 
+    def held(x: np.ndarray) -> np.ndarray:
+        return np.concatenate([x[..., corners, 0], x[..., [UPPER_LIP, LOWER_LIP], 1]], axis=-1)
+
     # The template's own mouth is closed, so its landmarks' gap is what closed lips look like to the embedding.
-    rows = np.concatenate([gap(shapes).T, CORNER_WEIGHT * lift(shapes).T, SHAPE_RIDGE * np.eye(len(names))])
+    rows = np.concatenate([gap(shapes).T, CORNER_WEIGHT * lift(shapes).T, HELD_WEIGHT * held(shapes).T, SHAPE_RIDGE * np.eye(len(names))])
     target = np.concatenate([
-        gap(template) - gap(points), CORNER_WEIGHT * (lift(template) - lift(points)), np.zeros(len(names))
+        gap(template) - gap(points), CORNER_WEIGHT * (lift(template) - lift(points)), np.zeros(4 + len(names))
     ])  # fmt: skip
     rest[names] += lsq_linear(rows, target, SHAPE_BOX).x
     closed = vertices + np.tensordot(rest.astype(np.float32), head.expression, 1)
     return place_teeth(head, seal_lips(head, closed)), rest
+
+
+def relaxed_mouth(head: HeadModel, vertices: np.ndarray, expression: np.ndarray) -> np.ndarray:
+    """Identity vertices (V,3) whose mouth, as far as it was photographed in motion, has the model's average shape.
+
+    The model's smile is not the person's, and what it misses goes into the mouth's identity: thick, square, narrow lips at rest.
+    Place and size of the mouth are the person's.
+    """
+    share = MOST_RELAXED * float(smoothstep(*MOVED, _liveliness(expression)))
+    points, average = (head.landmark_points(v).astype(np.float64) * MM for v in (vertices, head.vertices))
+    lips = np.array([*LIPS_OUTER, *INNER_LIP_UPPER, *INNER_LIP_LOWER, *MOUTH_ENDS])
+    size = np.linalg.norm(np.subtract(*points[list(EYE_CORNERS)])) / np.linalg.norm(np.subtract(*average[list(EYE_CORNERS)]))
+    wish = np.zeros_like(points)
+    scale = np.full(3, size)
+    # How wide a mouth is, the fit tells fairly even of a smile.
+    scale[0] = np.sqrt(size * np.ptp(points[list(MOUTH_CORNERS), 0]) / np.ptp(average[list(MOUTH_CORNERS), 0]))
+    wish[lips] = points[lips].mean(0) + scale * (average[lips] - average[lips].mean(0)) - points[lips]
+    away = np.linalg.norm(average[:, None] - average[lips][None], axis=2).min(1)
+    trust = np.where(np.isin(np.arange(len(points)), lips), 2.0, smoothstep(*LIPS_REACH_MM, away))
+    field = offset_field(average, share * wish, trust, trust * (DEPTH_NOISE_MM / PLANE_NOISE_MM), np.eye(3), head.vertices * MM)
+    return vertices + np.where(np.isin(head.vertex_part, (SKIN, MOUTH_BAG))[:, None], field / MM, 0).astype(np.float32)
+
+
+def _liveliness(expression: np.ndarray) -> float:
+    return max(float(expression[k]) for name, k in ARKIT_INDEX.items() if name.startswith(LIVELY_STEMS))
 
 
 def place_teeth(head: HeadModel, vertices: np.ndarray) -> np.ndarray:

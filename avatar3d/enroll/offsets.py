@@ -9,7 +9,7 @@ import numpy as np
 
 # Two scales of what a linear model misses, mm: the set of a jaw or forehead, and the shape of one feature.
 LENGTHS_MM, AMPLITUDES_MM = (35.0, 11.0), (4.0, 2.0)
-PLANE_NOISE_MM = 0.7  # of a landmark in the picture
+PLANE_NOISE_MM = 0.5  # of a landmark in the picture
 DEPTH_NOISE_MM = 3.0  # of the network's z; neighbours err together, so each counts for little
 
 

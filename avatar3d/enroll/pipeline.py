@@ -182,7 +182,7 @@ def _assemble(head: HeadModel, fit: FaceFit, skin: SkinResult, hair: HairResult 
         part=head.part,
         uv=head.uv,
         weld=head.weld,
-        expression=head.expression,
+        expression=fit.expression_shapes,
         head_weight=head.head_weight,
         vertex_alpha=_cover(vertices, head),
         field_weight=(head.vertex_part == PART_SKIN).astype(np.float32),

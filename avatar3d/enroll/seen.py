@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from avatar3d.color import srgb_to_linear
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.fit import FaceFit
-from avatar3d.enroll.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER
+from avatar3d.enroll.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER, LIPS_OUTER
 from avatar3d.enroll.surface import NodeGraph, depth_map
 from avatar3d.head.model import LASHES, HeadModel
 from avatar3d.head.rig import pose_vertices
@@ -20,7 +20,6 @@ from avatar3d.motion.code import ARKIT_INDEX
 EYE_RIGHT = (33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246)
 EYE_LEFT = (263, 249, 390, 373, 374, 380, 381, 382, 362, 398, 384, 385, 386, 387, 388, 466)
 BROWS = (70, 63, 105, 66, 107, 46, 53, 52, 65, 55, 300, 293, 334, 296, 336, 276, 283, 282, 295, 285)
-LIPS_OUTER = (61, 146, 91, 181, 84, 17, 314, 405, 321, 375, 291, 409, 270, 269, 267, 0, 37, 39, 40, 185)
 LIPS_INNER = (78, *INNER_LIP_LOWER, 308, *reversed(INNER_LIP_UPPER))
 CHIN = 152
 
@@ -82,7 +81,7 @@ class PhotoNodes:
 def posed_as_photographed(fit: FaceFit, head: HeadModel) -> np.ndarray:
     """(V, 3) the avatar's own vertices under the photo's motion: what a renderer will draw at the photo's camera."""
     neutral = fit.neutral_vertices
-    return pose_vertices(neutral, head.expression, fit.motion, head.head_weight, head.joints(neutral), head.vertex_part)
+    return pose_vertices(neutral, fit.expression_shapes, fit.motion, head.head_weight, head.joints(neutral), head.vertex_part)
 
 
 def look_at_photo(

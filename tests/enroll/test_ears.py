@@ -25,7 +25,7 @@ def seen_with(bald, vertices, hair=None):
 def fitted(bald, segmentation):
     vertices = bald.head.vertices.copy()
 
-    fit = FaceFit(bald.work.camera, *(None,) * 3, vertices, vertices.copy(), *(None,) * 3, 0.0, 0.0)
+    fit = FaceFit(bald.work.camera, *(None,) * 3, vertices, vertices.copy(), *(None,) * 4, 0.0, 0.0)
     return fit_ears(fit, bald.head, bald.work, segmentation)
 
 

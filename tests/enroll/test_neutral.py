@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from avatar3d.camera import Camera
-from avatar3d.enroll.neutral import UPPER_EDGE_BELOW_M, motion_weights, neutral_head, seal_lips
+from avatar3d.enroll.neutral import UPPER_EDGE_BELOW_M, motion_weights, neutral_head, relaxed_mouth, seal_lips
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import MOUTH_BAG, TEETH, TONGUE
 from avatar3d.motion.code import ARKIT_INDEX
@@ -46,6 +46,28 @@ def test_a_smile_that_leaked_into_the_identity_is_taken_out(head):
     before, after = (lift(v) - lift(head.vertices) for v in (leaked, neutral))
     assert abs(after) < 0.5 * abs(before)
     assert inside_seen(head, neutral) < 60
+
+
+def test_a_mouth_photographed_in_motion_has_an_average_shape_at_rest(head):
+    thick = np.zeros(len(head.identity_lower))
+    for name in ("mouth/mouth-scale-vert-incr", "mouth/mouth-trans-down", "mouth/mouth-upperlip-middle-down"):
+        thick[head.identity_names.index(name)] = 1.0
+    vertices, smile = head.shape(thick), np.zeros(52)
+    smile[[ARKIT_INDEX["mouthSmileLeft"], ARKIT_INDEX["mouthSmileRight"]]] = 0.8
+    relaxed = relaxed_mouth(head, vertices, smile)
+    average, before, after = (head.landmark_points(v)[[0, 13, 14, 17]] for v in (head.vertices, vertices, relaxed))
+
+    def misshapen(lips):
+        return np.abs(np.diff(lips - average, axis=0)[:, 1]).max()
+
+    assert misshapen(after) < 0.5 * misshapen(before)
+    assert np.linalg.norm(after.mean(0) - before.mean(0)) < 0.0015, "the mouth keeps its place"
+    assert np.abs(relaxed - vertices)[head.landmark_tri[[33, 263, 10, 234, 454]]].max() < 1e-4
+
+
+def test_a_mouth_photographed_at_rest_is_left_alone(head):
+    vertices = some_identity(head, 1)
+    assert np.array_equal(relaxed_mouth(head, vertices, np.full(52, 0.15)), vertices)
 
 
 def test_sealed_lips_are_left_alone_and_the_face_around_them_too(head):
