@@ -91,7 +91,9 @@ def neutral_head(head: HeadModel, vertices: np.ndarray, expression: np.ndarray) 
         return np.concatenate([x[..., corners, 0], x[..., [UPPER_LIP, LOWER_LIP], 1]], axis=-1)
 
     # The template's own mouth is closed, so its landmarks' gap is what closed lips look like to the embedding.
-    rows = np.concatenate([gap(shapes).T, CORNER_WEIGHT * lift(shapes).T, HELD_WEIGHT * held(shapes).T, SHAPE_RIDGE * np.eye(len(names))])
+    rows = np.concatenate([
+        gap(shapes).T, CORNER_WEIGHT * lift(shapes).T, HELD_WEIGHT * held(shapes).T, SHAPE_RIDGE * np.eye(len(names))
+    ])  # fmt: skip
     target = np.concatenate([
         gap(template) - gap(points), CORNER_WEIGHT * (lift(template) - lift(points)), np.zeros(4 + len(names))
     ])  # fmt: skip
@@ -106,7 +108,7 @@ def relaxed_mouth(head: HeadModel, vertices: np.ndarray, expression: np.ndarray)
     The model's smile is not the person's, and what it misses goes into the mouth's identity: thick, square, narrow lips at rest.
     Place and size of the mouth are the person's.
     """
-    share = MOST_RELAXED * float(smoothstep(*MOVED, _liveliness(expression)))
+    share = MOST_RELAXED * float(smoothstep(*MOVED, np.array(_liveliness(expression))))
     points, average = (head.landmark_points(v).astype(np.float64) * MM for v in (vertices, head.vertices))
     lips = np.array([*LIPS_OUTER, *INNER_LIP_UPPER, *INNER_LIP_LOWER, *MOUTH_ENDS])
     size = np.linalg.norm(np.subtract(*points[list(EYE_CORNERS)])) / np.linalg.norm(np.subtract(*average[list(EYE_CORNERS)]))
