@@ -1,4 +1,5 @@
-// The live field: hash grid (Müller et al. 2022, section 3) and MLP for each fragment; avatar3d.field.definition defines it.
+// The live field: hash grid (Müller et al. 2022, section 3) and MLP for each fragment; avatar3d.field.definition defines it. With
+// FIELD_SPLIT coarse levels, view and motion come from the vertices, in their share of the network's first layer.
 // The tables lie level after level in one array; FEATURES is the type of an entry, LEVEL_MASK the entries of a level less one.
 uniform vec3 field_box_min;
 uniform vec3 field_box_scale;
@@ -66,7 +67,18 @@ FEATURES hashed_level(vec3 unit, uint resolution, uint offset) {
 
 #include "field_network"
 
-vec4 field(vec3 where, vec3 d) {
-    vec4 raw = field_network(clamp((where - field_box_min) * field_box_scale, 0.0, 1.0), d);
-    return raw / (1.0 + abs(raw)) * FIELD_BOUND;
+#include "field_bound.glsl"
+
+vec3 unit_place(vec3 where) {
+    return clamp((where - field_box_min) * field_box_scale, 0.0, 1.0);
 }
+
+#if FIELD == FIELD_SPLIT
+vec4 field(vec3 where, vec4 share[HIDDEN_ROWS]) {
+    return bounded(field_network(unit_place(where), share));
+}
+#else
+vec4 field(vec3 where, vec3 d) {
+    return bounded(field_network(unit_place(where), d));
+}
+#endif

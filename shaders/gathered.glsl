@@ -5,8 +5,8 @@ uniform sampler2D gathered_place;
 
 vec2 surface_uv;
 vec3 surface_shade;
-vec4 surface_view;
-vec3 surface_canonical;
+vec3 surface_view;
+vec4 surface_canonical;
 
 void read_gathered() {
     ivec2 pixel = ivec2(gl_FragCoord.xy);
@@ -16,6 +16,6 @@ void read_gathered() {
     float ahead = sqrt(max(1.0 - dot(across, across), 0.0));
     surface_uv = look.xy;
     surface_shade = light.rgb;
-    surface_view = vec4(across, light.a < 0.0 ? -ahead : ahead, abs(light.a));
-    surface_canonical = texelFetch(gathered_place, pixel, 0).xyz;
+    surface_view = vec3(across, light.a < 0.0 ? -ahead : ahead);
+    surface_canonical = vec4(texelFetch(gathered_place, pixel, 0).xyz, abs(light.a));
 }

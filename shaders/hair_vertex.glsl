@@ -1,7 +1,7 @@
 // Places one hair level: base + offset · extent, moved with the head.
 #include "eyes.glsl"
 #include "view_direction.glsl"
-#if FIELD == FIELD_BAKED
+#if FIELD == FIELD_VERTICES || FIELD == FIELD_SPLIT
 #include "field_vertex.glsl"
 uniform float level_layer;
 #endif
@@ -18,11 +18,15 @@ uniform float level_offset;
 
 out vec2 surface_uv;
 out vec3 surface_shade;
-#if FIELD == FIELD_LIVE
+#if FIELD == FIELD_VERTICES
+out vec4 surface_change;
+#elif FIELD == FIELD_SPLIT
+out vec4 surface_share[HIDDEN_ROWS];
+#elif FIELD == FIELD_PIXELS
 out vec3 surface_view;
+#endif
+#if FIELD == FIELD_SPLIT || FIELD == FIELD_PIXELS
 out vec3 surface_canonical;
-#elif FIELD == FIELD_BAKED
-out vec3 surface_residual;
 #endif
 
 void main() {
@@ -30,12 +34,18 @@ void main() {
     vec3 position = head_rotation * canonical + head_translation;
     surface_uv = uv;
     surface_shade = shade;
-#if FIELD == FIELD_LIVE
-    surface_view = view_direction(position, head_rotation * normal, eye[EYE]);
+#if FIELD != FIELD_NONE
+    vec3 d = view_direction(position, head_rotation * normal, eye[EYE]);
+#endif
+#if FIELD == FIELD_VERTICES
+    surface_change = vertex_change(gl_VertexID + int(level_layer) * VERTICES, d);
+#elif FIELD == FIELD_SPLIT
+    field_vertex_share(gl_VertexID + int(level_layer) * VERTICES, d, surface_share);
+#elif FIELD == FIELD_PIXELS
+    surface_view = d;
+#endif
+#if FIELD == FIELD_SPLIT || FIELD == FIELD_PIXELS
     surface_canonical = canonical;
-#elif FIELD == FIELD_BAKED
-    int vertex = gl_VertexID + int(level_layer) * VERTICES;
-    surface_residual = vertex_residual(vertex, view_direction(position, head_rotation * normal, eye[EYE]));
 #endif
     place(view_projection[EYE] * vec4(position, 1.0), EYE);
 }

@@ -5,11 +5,15 @@
 #else
 in vec2 surface_uv;
 in vec3 surface_shade;
-#if FIELD == FIELD_LIVE
-in vec4 surface_view;
-in vec3 surface_canonical;
-#elif FIELD == FIELD_BAKED
+#if FIELD == FIELD_VERTICES
 in vec3 surface_residual;
+#elif FIELD == FIELD_SPLIT
+in vec4 surface_share[HIDDEN_ROWS];
+#elif FIELD == FIELD_PIXELS
+in vec3 surface_view;
+#endif
+#if FIELD == FIELD_SPLIT || FIELD == FIELD_PIXELS
+in vec4 surface_canonical;
 #endif
 #endif
 #if DETAIL
@@ -25,7 +29,7 @@ in float surface_fin;
 
 uniform sampler2D base_color;
 #include "texture_deltas.glsl"
-#if FIELD == FIELD_LIVE
+#if FIELD == FIELD_SPLIT || FIELD == FIELD_PIXELS
 #include "field_live.glsl"
 #endif
 
@@ -48,10 +52,12 @@ void main() {
         color += surface_gloss.x * pow(max(dot(normalize(surface_normal), halfway), 0.0), surface_gloss.y);
     }
 #endif
-#if FIELD == FIELD_LIVE
-    if (surface_view.w > 0.0) color += surface_view.w * field(surface_canonical, normalize(surface_view.xyz)).rgb;
-#elif FIELD == FIELD_BAKED
+#if FIELD == FIELD_VERTICES
     color += surface_residual;
+#elif FIELD == FIELD_SPLIT
+    color += surface_canonical.w * field(surface_canonical.xyz, surface_share).rgb;
+#elif FIELD == FIELD_PIXELS
+    if (surface_canonical.w > 0.0) color += surface_canonical.w * field(surface_canonical.xyz, normalize(surface_view)).rgb;
 #endif
     color = max(color, vec3(0.0));
 #if FIN

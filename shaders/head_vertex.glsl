@@ -5,7 +5,7 @@
 #define FIN_INDEX (gl_VertexID >> 2)  // a strip has four vertices in a row: inner ends, outer ends
 #include "eyes.glsl"
 #include "view_direction.glsl"
-#if FIELD == FIELD_BAKED
+#if FIELD == FIELD_VERTICES || FIELD == FIELD_SPLIT
 #include "field_vertex.glsl"
 #endif
 
@@ -39,11 +39,15 @@ uniform vec2 viewport;  // pixels
 
 out vec2 surface_uv;
 out vec3 surface_shade;
-#if FIELD == FIELD_LIVE
-out vec4 surface_view;  // view direction in the local frame, field weight
-out vec3 surface_canonical;
-#elif FIELD == FIELD_BAKED
+#if FIELD == FIELD_VERTICES
 out vec3 surface_residual;
+#elif FIELD == FIELD_SPLIT
+out vec4 surface_share[HIDDEN_ROWS];
+#elif FIELD == FIELD_PIXELS
+out vec3 surface_view;  // direction in the local frame
+#endif
+#if FIELD == FIELD_SPLIT || FIELD == FIELD_PIXELS
+out vec4 surface_canonical;  // place in the neutral head, field weight
 #endif
 #if DETAIL
 out vec3 surface_normal;
@@ -89,11 +93,15 @@ void main() {
 #endif
     surface_uv = uv;
     surface_shade = shade;
-#if FIELD == FIELD_LIVE
-    surface_view = vec4(view_direction(position, normal, eye[EYE]), field_weight);
-    surface_canonical = canonical;
-#elif FIELD == FIELD_BAKED
-    surface_residual = field_weight * vertex_residual(vertex, view_direction(position, normal, eye[EYE]));
+#if FIELD == FIELD_VERTICES
+    surface_residual = field_weight * vertex_change(vertex, view_direction(position, normal, eye[EYE])).rgb;
+#elif FIELD == FIELD_SPLIT
+    field_vertex_share(vertex, view_direction(position, normal, eye[EYE]), surface_share);
+#elif FIELD == FIELD_PIXELS
+    surface_view = view_direction(position, normal, eye[EYE]);
+#endif
+#if FIELD == FIELD_SPLIT || FIELD == FIELD_PIXELS
+    surface_canonical = vec4(canonical, field_weight);
 #endif
 #if DETAIL
     surface_normal = normal;

@@ -32,9 +32,9 @@ BOX_MARGIN_M = 0.01  # hair tips and deformed lips stay inside the grid
 class FieldConfig:
     """Sizes of a new field."""
 
-    levels: int = 8
-    """Grid levels."""
-    features: int = 2
+    levels: int = 4
+    """Grid levels; as many numbers in eight levels of two features fit a photo no better, and fetching them takes longer."""
+    features: int = 4
     """Features a grid vertex."""
     table_size: int = 1 << 14
     """Entries a level, a power of two."""
@@ -174,10 +174,14 @@ def bound(y: np.ndarray) -> np.ndarray:
     return y / (1 + np.abs(y))
 
 
-def first_layer(params: FieldParams, positions: np.ndarray) -> np.ndarray:
-    """(N, H) f32: what the grid at positions (N, 3) metres adds to the MLP's first layer; all of it that a place decides."""
+def first_layer(params: FieldParams, positions: np.ndarray, levels: int | None = None) -> np.ndarray:
+    """(N, H) f32: what the grid at positions (N, 3) metres adds to the MLP's first layer; all of it that a place decides.
+
+    levels: so many of the coarsest only.
+    """
     encoded = encode(params, positions)
-    return encoded @ params.weights[0][:, : encoded.shape[1]].T
+    used = encoded.shape[1] if levels is None else levels * params.tables.shape[2]
+    return encoded[:, :used] @ params.weights[0][:, :used].T
 
 
 def from_first_layer(

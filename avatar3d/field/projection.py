@@ -20,18 +20,24 @@ def cosine_directions(count: int) -> np.ndarray:
     return np.stack([radius * np.cos(angle), radius * np.sin(angle), z], axis=1).astype(np.float32)
 
 
+def encode_quickly(params: FieldParams, positions: np.ndarray) -> np.ndarray:
+    """definition.encode by the compiled kernels."""
+    from avatar3d.field.kernels import encode_forward
+
+    levels, _, features = params.tables.shape
+    out = np.empty((len(positions), levels * features), np.float32)
+    tables, cells = np.ascontiguousarray(params.tables, np.float32), np.ascontiguousarray(params.resolutions, np.int64)
+    encode_forward(unit_positions(params, positions), tables, cells, out)
+    return out
+
+
 class FieldAt:
     """A field at positions (N, 3) metres in the neutral head."""
 
     def __init__(self, params: FieldParams, positions: np.ndarray) -> None:
-        from avatar3d.field.kernels import encode_forward
-
-        levels, _, features = params.tables.shape
+        encoded = encode_quickly(params, positions)
         self.count, self._params = len(positions), params
-        self._grid = levels * features
-        encoded = np.empty((len(positions), self._grid), np.float32)
-        tables, cells = np.ascontiguousarray(params.tables, np.float32), np.ascontiguousarray(params.resolutions, np.int64)
-        encode_forward(unit_positions(params, positions), tables, cells, encoded)
+        self._grid = encoded.shape[1]
         self._static = encoded @ params.weights[0][:, : self._grid].T + params.biases[0]
         self._scale = np.array([params.color_bound] * 3 + [params.alpha_bound], np.float32)
 

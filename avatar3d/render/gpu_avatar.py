@@ -18,13 +18,17 @@ from avatar3d.avatar import Avatar, FieldParams, HairShells
 from avatar3d.camera import Camera
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.errors import InputError
+from avatar3d.field.bake import shells_of
+from avatar3d.field.definition import first_layer
 from avatar3d.field.rebake import Moving, Rebaker, RowBlock
+from avatar3d.geometry import smooth_normals
 from avatar3d.int8 import in_bytes
 from avatar3d.render.arrays import BufferTexture, UniformBlock, field_table
+from avatar3d.render.asking import SOURCES, Asking, Lit, ask
 from avatar3d.render.bounds import face_bounds
 from avatar3d.render.build import Build
 from avatar3d.render.facing import face_planes, heights
-from avatar3d.render.fold import VertexField, available_form, folded_hair, hair_field, skin_detail, skin_field
+from avatar3d.render.fold import available_form, folded_hair, hair_field, skin_detail, skin_field
 from avatar3d.render.frame import Form, Precision, RenderOptions
 from avatar3d.render.gpu_morph import GpuMorph
 from avatar3d.render.hair_levels import LevelFaces, merge_levels, visible_faces
@@ -39,8 +43,18 @@ from avatar3d.render.outline import (
 )  # fmt: skip
 from avatar3d.render.part import may_show
 from avatar3d.render.raw_gl import GL_SRGB8_ALPHA8
-from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, Scene, layout_of
-from avatar3d.render.shaders import FIELD_FORMS, assemble, field_defines, field_network, hidden_texels, vertex_network
+from avatar3d.render.scene import BACK_FACE_SHADE, HAIR_CUT, MAX_DELTAS, MIN_ALPHA, Layout, Scene, layout_of, shade_of
+from avatar3d.render.shaders import (
+    FIELD_SOURCES,
+    assemble,
+    field_defines,
+    field_network,
+    hidden_rows,
+    hidden_texels,
+    split_network,
+    vertex_network,
+    vertex_share,
+)  # fmt: skip
 from avatar3d.render.stereo import EYES, Stereo
 
 # Texture units, one for each sampler of shaders/; the hair has its own of some.
@@ -57,6 +71,8 @@ DELTA_UNITS = tuple(UNITS[f"delta_{slot}"] for slot in range(MAX_DELTAS))
 # Head faces in drawing order; "reached" are those on which a texture delta shows.
 GROUPS = ("skin", "skin reached", "parts", "parts reached", "lashes", "faded", "faded skin")
 FADED = ("faded", "faded skin")
+MAX_SHARE_ROWS = 8  # vec4 of the MLP's first layer that vertices hand on: what every driver passes, beside the rest
+CONTENT_SHARE = 0.75  # of the fading faces, that their common source of the field suffices for
 CURVE_CELLS = 1024  # along an axis of the head
 MIN_LOG_RATIO = 1e-3  # a texture delta that stays under a tenth of a percent over a face is not sampled there
 # Colours are decoded ahead: a software driver decodes sRGB for each of the four texels of a sample. Eight bits hold the square
@@ -115,15 +131,14 @@ class Pass:
 class HairPasses:
     """The programs of the hair and their index buffer, which holds what the eyes drawn last may see.
 
-    faces: (N, 3) i32 [base's uncut, base's cut, levels 1 to K − 1], each ending before `ends`; planes: (4, N) of them.
-    levels: which level each of those parts belongs to. ranges: (first, count) of indices: of those parts seen from the front,
-    then of the base's two seen from the back.
+    faces: (N, 3) i32 in parts [base's uncut, base's cut, levels 1 to K − 1], for the live form each by SOURCES, each ending before
+    `ends`; planes: (4, N) of them. parts: the program of each part, levels: the level it belongs to; the first `base` are of the
+    base. ranges: (first, count) of indices: of those parts seen from the front, then of the base's seen from the back.
     """
 
     shells: HairShells
-    solid: Pass
-    cut: Pass
-    outer: Pass
+    parts: list[Pass]
+    base: int
     indices: Any
     faces: np.ndarray
     ends: np.ndarray
@@ -148,22 +163,27 @@ class HairPasses:
         each level's vertices, to leave out what shows nowhere.
         """
         above = [heights(self.planes, eye) for eye in eyes]
-        base = self.ends[1]
+        base = self.ends[self.base - 1]
         front = _any([each > -margin for each, margin in zip(above, edge_on, strict=True)])
         back = _any([each[:base] < margin for each, margin in zip(above, edge_on, strict=True)])
         if codes is not None:
             starts = [0, *self.ends[:-1]]
-            parts = zip(self.levels, starts, self.ends, strict=True)
-            shown = np.concatenate([may_show(codes[level], self.faces[start:end].T) for level, start, end in parts])
+            places = zip(self.levels, starts, self.ends, strict=True)
+            shown = np.concatenate([may_show(codes[level], self.faces[start:end].T) for level, start, end in places])
             front, back = front & shown, back & shown[:base]
         front, back = np.flatnonzero(front), np.flatnonzero(back)
-        self.ranges = [*_ranges(front, self.ends), *_ranges(back, self.ends[:2], len(front))]
+        self.ranges = [*_ranges(front, self.ends), *_ranges(back, self.ends[: self.base], len(front))]
         refill(self.indices, self.faces.take(np.concatenate([front, back]), axis=0))
 
-    @property
-    def outer_ranges(self) -> list[tuple[int, int]]:
-        """Of levels 1 to K − 1."""
-        return self.ranges[2:-2]
+    def drawn(self, which: str) -> Iterator[tuple[Pass, dict[str, bytes], int, int]]:
+        """(program, its level's values, first, count) of what holds any face, of "front" or "back" of the base, or the "outer"
+        levels."""
+        ends = {"front": (0, self.base, 0), "back": (0, self.base, len(self.parts)), "outer": (self.base, len(self.parts), 0)}
+        begin, end, offset = ends[which]
+        for index in range(begin, end):
+            first, count = self.ranges[index + offset]
+            if count:
+                yield self.parts[index], self.level_values[self.levels[index]], first, count
 
 
 @dataclass
@@ -180,10 +200,10 @@ class Passes:
     """The programs of one variant and the textures they read: {unit: texture}.
 
     skin, detail, faded: indexed by the number of texture deltas that are applied. detail adds gloss, faded opacity.
-    faded_plain knows no field, faded_depth no colour.
+    faded_plain knows no field, faded_depth no colour. skin: for each of SOURCES, or one for all of it.
     """
 
-    skin: list[Pass]
+    skin: list[list[Pass]]
     detail: list[Pass]
     faded: list[Pass]
     faded_plain: Pass
@@ -198,19 +218,21 @@ class Passes:
 
     def drawn_with(self, deltas: int) -> Iterator[Pass]:
         """Those that draw a frame with so many texture deltas."""
-        yield from (self.skin[0], self.detail[0], self.faded_plain, self.faded_depth)
-        yield from (self.skin[deltas], self.detail[deltas], self.faded[deltas], *self.fins[deltas : deltas + 1])
+        yield from (*self.skin[0], self.detail[0], self.faded_plain, self.faded_depth)
+        yield from (*self.skin[deltas], self.detail[deltas], self.faded[deltas], *self.fins[deltas : deltas + 1])
         if self.deferred is not None:
             yield from (self.deferred.gather, self.deferred.shade[deltas], self.deferred.compose)
         if self.hair is not None:
-            yield from (self.hair.solid, self.hair.cut, self.hair.outer)
+            yield from {id(entry): entry for entry in self.hair.parts}.values()
 
     def __iter__(self) -> Iterator[Pass]:
-        yield from (*self.skin, *self.detail, *self.faded, self.faded_plain, self.faded_depth, *self.fins)
+        for skin in self.skin:
+            yield from skin
+        yield from (*self.detail, *self.faded, self.faded_plain, self.faded_depth, *self.fins)
         if self.deferred is not None:
             yield from (self.deferred.gather, *self.deferred.shade, self.deferred.compose)
         if self.hair is not None:
-            yield from (self.hair.solid, self.hair.cut, self.hair.outer)
+            yield from {id(entry): entry for entry in self.hair.parts}.values()
 
 
 @dataclass(frozen=True)
@@ -223,12 +245,13 @@ class Rebake:
 
 @dataclass
 class GpuAvatar:
-    """An avatar on the GPU. scope: every GL object. groups: (first, count) of the indices sent last in drawing order, see GROUPS."""
+    """An avatar on the GPU. scope: every GL object. groups: (first, count) of the indices sent last in drawing order, see GROUPS,
+    and within each by where the live form asks the field (SOURCES)."""
 
     context: Any
     avatar: Avatar
     layout: Layout = field(init=False)
-    groups: dict[str, tuple[int, int]] = field(default_factory=dict)
+    groups: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     dynamic: np.ndarray = field(init=False)
     scope: list[Any] = field(default_factory=list)
     passes: dict[Variant, Passes] = field(default_factory=dict)
@@ -240,6 +263,8 @@ class GpuAvatar:
     _details: dict[Precision, Moving] = field(default_factory=dict)
     _rebakes: dict[tuple[str, object, str | None], Rebake] = field(default_factory=dict)
     _hair_faces: dict[tuple[int | None, bool], LevelFaces] = field(default_factory=dict)
+    _asking: Asking | None = None  # of the skin, where the live form is drawn
+    _hair_asking: dict[int | None, Asking] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         avatar = self.avatar
@@ -249,9 +274,7 @@ class GpuAvatar:
         static = np.concatenate(
             [avatar.vertices, avatar.uv, avatar.vertex_alpha[:, None], avatar.field_weight[:, None], layout.gloss], axis=1
         ).astype(np.float32)
-        self._order, self._ends = self._drawing_order()
-        self._faces = np.ascontiguousarray(avatar.faces[self._order], np.int32)
-        self._corners = np.ascontiguousarray(self._faces.T)
+        self._sort_faces()
         self.skin_faces = layout.order[: layout.skin_count]
         self.dynamic = np.zeros((count, 9), np.float32)  # position, normal, shade
         self.dynamic_buffer = self._kept(self.context.buffer(reserve=self.dynamic.nbytes, dynamic=True))
@@ -298,7 +321,12 @@ class GpuAvatar:
 
     def draw_all_faces(self) -> None:
         """Note the groups of `_every_face`, for programs that leave it to the driver which are seen."""
-        self.groups = dict(zip(GROUPS, _ranges(np.arange(len(self._faces)), self._ends), strict=True))
+        self._note_groups(np.arange(len(self._faces)))
+
+    def _note_groups(self, drawn: np.ndarray) -> None:
+        """Of `drawn` faces, ascending in drawing order."""
+        ranges, each = _ranges(drawn, self._ends), len(SOURCES)
+        self.groups = {name: ranges[each * group : each * (group + 1)] for group, name in enumerate(GROUPS)}
 
     def _kept(self, resource: Any) -> Any:
         self.scope.append(resource)
@@ -321,21 +349,30 @@ class GpuAvatar:
         above = [heights(scene.planes, camera.center) for camera in cameras]
         seen = _any([each > -margin for each, margin in zip(above, edge_on, strict=True)])
         kept = seen.take(self._order)
-        kept[self._ends[3] : self._ends[4]] = True  # lashes are seen from both sides
+        lashes = len(SOURCES) * GROUPS.index("lashes")
+        kept[self._ends[lashes - 1] : self._ends[lashes + len(SOURCES) - 1]] = True  # seen from both sides
         if codes is not None:
             kept &= may_show(codes, self._corners)
         drawn = np.flatnonzero(kept)
-        self.groups = dict(zip(GROUPS, _ranges(drawn, self._ends), strict=True))
+        self._note_groups(drawn)
         faces = self._faces.take(drawn, axis=0)
         for group in FADED:
-            first, count = (number // 3 for number in self.groups[group])
+            first, count = (number // 3 for number in whole_range(self.groups[group]))
             fading = faces[first : first + count]
             faces[first : first + count] = fading[_nearest_first(scene.vertices, fading, [camera.center for camera in cameras])]
         refill(self.index_buffer, faces)
         return [each.take(self.skin_faces) > 0 for each in above]
 
+    def _sort_faces(self) -> None:
+        self._order, self._ends = self._drawing_order()
+        self._faces = np.ascontiguousarray(self.avatar.faces[self._order], np.int32)
+        self._corners = np.ascontiguousarray(self._faces.T)
+        if ("faces", None, None) in self._textures:
+            self._every_face().write(self._faces.tobytes())
+
     def _drawing_order(self) -> tuple[np.ndarray, np.ndarray]:
-        """(avatar.faces in drawing order, those that no texture delta reaches apart; where each of GROUPS ends among them)."""
+        """(avatar.faces in drawing order, those that no texture delta reaches apart; where each of GROUPS, and of SOURCES within
+        it, ends among them)."""
         avatar, layout = self.avatar, self.layout
         reached = np.zeros(len(layout.faces), bool)
         for delta in avatar.texture_deltas:
@@ -347,9 +384,40 @@ class GpuAvatar:
         self._faded_has_gloss = bool(layout.gloss[layout.faces[kind == 5], 0].any())
         self._parts_have_field = bool((fields & (kind > 0) & (kind < 5)).any())
         group = kind + np.where(kind < 4, reached, (kind == 5) & (fields | reached))
+        source = np.zeros(len(group), int)
+        if self._asking is not None:
+            source[kind == 0] = self._asking.source[0][layout.order[kind == 0]]
+        part = len(SOURCES) * group + source
         nearby = _along_curve(avatar.vertices[layout.faces].mean(1))
-        order = layout.order[np.lexsort((nearby, group))]
-        return order, np.cumsum(np.bincount(group, minlength=len(GROUPS)))
+        order = layout.order[np.lexsort((nearby, part))]
+        return order, np.cumsum(np.bincount(part, minlength=len(SOURCES) * len(GROUPS)))
+
+    def _ask(self, avatar: Avatar, variant: Variant) -> Asking | None:
+        """Choose where the live form asks the field on the skin, and on the hair levels of a variant, whose choice is returned."""
+        assert avatar.neural_field is not None
+        skin, *hair = shells_of(avatar)
+        if self._asking is None:
+            normals = smooth_normals(avatar.vertices, avatar.faces, avatar.weld)
+            found = ask(avatar.neural_field, [skin], self._lit(normals, avatar.field_weight, avatar.vertex_alpha))
+            source = np.zeros(len(avatar.faces), np.uint8)
+            source[(avatar.field_weight[avatar.faces] > 0).any(1)] = found.source[0]
+            self._asking = replace(found, source=[source])
+            self._sort_faces()
+        if hair and variant.hair_levels not in self._hair_asking:
+            normals = self.layout.hair_normals
+            assert normals is not None
+            even = np.ones(len(normals), np.float32)
+            self._hair_asking[variant.hair_levels] = ask(avatar.neural_field, hair, self._lit(normals, even, even))
+        return self._hair_asking[variant.hair_levels] if hair else None
+
+    def _faded_source(self) -> str:
+        """Where the fading faces are asked, one program for all: they are drawn by their distance."""
+        assert self._asking is not None
+        fading = self._asking.source[0][self.layout.order[self.layout.opaque_count :]]
+        return SOURCES[int(np.quantile(fading, CONTENT_SHARE, method="higher"))] if len(fading) else SOURCES[0]
+
+    def _lit(self, normals: np.ndarray, weight: np.ndarray, alpha: np.ndarray) -> Lit:
+        return Lit(normals, shade_of(normals, self.avatar.light, self.avatar.shading_power), weight, alpha)
 
     # --- textures
 
@@ -432,7 +500,7 @@ class GpuAvatar:
         baked = form == "baked"
         textures = {"base_color": self._once("base_color", baked, colors, lambda: self._skin_color(avatar, variant))}
         if baked:
-            textures["field_hidden"] = self._once("field_hidden", None, precision, lambda: self._hidden([skin_field(avatar)]))
+            textures["field_hidden"] = self._once("field_hidden", None, precision, lambda: self._hidden([skin_field(avatar).hidden]))
         if variant.antialias and build.morph == "gpu":
             for name, buffer in (("moving", self.dynamic_buffer), ("resting", self.static_buffer)):
                 textures[name] = self._once(name, None, None, lambda: self._kept(BufferTexture(self.context, buffer, 1)))  # noqa: B023
@@ -442,6 +510,17 @@ class GpuAvatar:
             textures["field_table"] = self._once(
                 "field_table", (table, precision), numbers, lambda: self._kept(field_table(self.context, params, table, numbers))
             )
+            asking, hair_asking = self._asking, self._hair_asking.get(levels)
+            assert asking is not None
+            textures["field_hidden"] = self._once(
+                "field_hidden", "live", precision, lambda: self._shared(params, asking, [avatar.vertices])
+            )
+            if avatar.hair is not None and hair_asking is not None:
+                hair = avatar.hair
+                places = [hair.base + level * hair.extent for level in hair.levels]
+                textures["hair_hidden"] = self._once(
+                    "hair_hidden", ("live", levels), precision, lambda: self._shared(params, hair_asking, places)
+                )
         shells = avatar.hair
         if shells is None:
             return textures
@@ -464,7 +543,7 @@ class GpuAvatar:
         if baked and avatar.baked is not None and avatar.baked.hair_q0 is not None:
             fields = range(len(shells.levels))
             textures["hair_hidden"] = self._once(
-                "hair_hidden", levels, precision, lambda: self._hidden([hair_field(avatar, level) for level in fields])
+                "hair_hidden", levels, precision, lambda: self._hidden([hair_field(avatar, level).hidden for level in fields])
             )
         return textures
 
@@ -487,10 +566,14 @@ class GpuAvatar:
         """The texture array of (K, H, W, 4) linear colours and opacities; dtype: other than the precision's own."""
         return self._array(_folded_texels(values, precision, dtype), dtype or DTYPES[precision])
 
-    def _hidden(self, fields: Sequence[VertexField]) -> Any:
-        """The buffer texture of the first layers of some surfaces, one after another."""
-        texels = hidden_texels(np.concatenate([field.hidden for field in fields]))
+    def _hidden(self, surfaces: Sequence[np.ndarray]) -> Any:
+        """The buffer texture of the first layers (N, H) of some surfaces, one after another."""
+        texels = hidden_texels(np.concatenate(surfaces))
         return self._kept(BufferTexture(self.context, texels.astype(np.float32)))
+
+    def _shared(self, params: FieldParams, asking: Asking, surfaces: Sequence[np.ndarray]) -> Any:
+        """`_hidden` of vertices (N, 3) of all surfaces, then again of the levels that split faces take from them."""
+        return self._hidden([first_layer(params, places, levels) for levels in (None, asking.levels) for places in surfaces])
 
     # --- programs
 
@@ -508,8 +591,11 @@ class GpuAvatar:
         """Make what a variant needs and this avatar does not hold yet."""
         form, soft, build = variant.form, variant.antialias, variant.build
         avatar = self._avatar_of(variant)
+        live = form == "live" and avatar.neural_field is not None
+        hair_asking = self._ask(avatar, variant) if live else None
         defines: dict[str, object] = {
-            "FIELD": FIELD_FORMS[form],
+            "FIELD": FIELD_SOURCES["vertices" if form == "baked" else "none"],
+            "FOLDED": int(not live),
             "MIN_ALPHA": MIN_ALPHA,
             "HAIR_CUT": HAIR_CUT,
             "BACK_FACE_SHADE": BACK_FACE_SHADE,
@@ -519,25 +605,55 @@ class GpuAvatar:
         instances = 1 if variant.stereo == "passes" else EYES
         generated = {"field_network": "", "field_vertex_network": ""}
         textures = self._variant_textures(avatar, variant)
-        if form == "baked" and avatar.neural_field is not None:
+        if form != "mesh" and avatar.neural_field is not None:
             defines |= field_defines(avatar.neural_field, build)
             generated["field_vertex_network"] = vertex_network(avatar.neural_field)
-        if form == "live" and avatar.neural_field is not None:
-            defines |= field_defines(avatar.neural_field, build)
-            generated["field_network"], numbers = field_network(avatar.neural_field, build.network)
-            if build.network == "uniforms":
-                block = lambda: self._kept(UniformBlock(self.context, numbers))  # noqa: E731
-                textures["FieldNetwork"] = self._once("FieldNetwork", None, None, block)
+        if live and build.network == "uniforms":
+            assert avatar.neural_field is not None
+            numbers = field_network(avatar.neural_field, build.network)[1]
+            block = lambda: self._kept(UniformBlock(self.context, numbers))  # noqa: E731
+            textures["FieldNetwork"] = self._once("FieldNetwork", None, None, block)
+
+        def asked(source: str, asking: Asking | None, vertices: int) -> tuple[dict[str, object], dict[str, str]]:
+            """Defines and generated text of a program that asks the live field there; vertices: of the surfaces asked alike."""
+            params = avatar.neural_field
+            assert params is not None and asking is not None
+            texts = {
+                "vertices": lambda: {"field_vertex_network": vertex_network(params)},
+                "split": lambda: {
+                    "field_vertex_network": vertex_share(params, vertices),
+                    "field_network": split_network(params, asking.levels),
+                },
+                "pixels": lambda: {"field_network": field_network(params, build.network)[0]},
+            }
+            return {"FIELD": FIELD_SOURCES[source]}, {**generated, **texts[source]()}
+
+        sources: Sequence[str] = ("",)
+        if live:
+            assert avatar.neural_field is not None
+            shares = build.network == "literals" and hidden_rows(avatar.neural_field) <= MAX_SHARE_ROWS
+            sources = SOURCES if shares else ("pixels",) * len(SOURCES)
 
         def head(
-            detail: int, faded: int, fin: int, deltas: int, depth_only: int = 0, field: bool = True, fragment: str = "head"
+            detail: int,
+            faded: int,
+            fin: int,
+            deltas: int,
+            depth_only: int = 0,
+            field: bool = True,
+            fragment: str = "head",
+            source: str = "pixels",
         ) -> Pass:
             own: dict[str, object] = {"DETAIL": detail, "FADED": faded, "DELTAS": deltas, "FIN": fin, "SOFT": int(soft and not detail)}
             own |= {"DEPTH_ONLY": depth_only, "GLOSS": int(not faded or self._faded_has_gloss)}
             own["EDGES"] = int(fin and build.morph == "gpu")
+            texts = generated
             if not field:
-                own["FIELD"] = FIELD_FORMS["mesh"]
-            program = self._program("head", {**defines, **own}, generated, textures, fragment)
+                own["FIELD"] = FIELD_SOURCES["none"]
+            elif live:
+                shared, texts = asked(source, self._asking, len(avatar.vertices))
+                own |= shared
+            program = self._program("head", {**defines, **own}, texts, textures, fragment)
             if fin and build.morph == "gpu":
                 return self._pass(program, [], self._once("edge indices", None, None, self._edge_indices), 1)
             if fin:
@@ -553,23 +669,29 @@ class GpuAvatar:
             )
 
         counts = range(min(len(self.deltas), MAX_DELTAS) + 1)
-        skin, faded = ([head(*kind, 0, deltas) for deltas in counts] for kind in ((0, 0), (1, 1)))
+        skin = [[head(0, 0, 0, deltas, source=source) for source in sources] for deltas in counts]
+        faded = [head(1, 1, 0, deltas, source=self._faded_source() if len(set(sources)) > 1 else "pixels") for deltas in counts]
         detail = [head(1, 0, 0, deltas, field=self._parts_have_field) for deltas in counts]
         fins = [head(0, 0, 1, deltas) for deltas in counts] if soft else []
 
         def whole(fragment: str, deltas: int = 0) -> Pass:
             own = {"DETAIL": 0, "FADED": 0, "DELTAS": deltas, "FIN": 0, "DEPTH_ONLY": 0, "GATHERED": 1}
-            return self._pass(self._program("whole", {**defines, **own}, generated, textures, fragment), [], None, 1)
+            shared, texts = asked("pixels", self._asking, len(avatar.vertices))
+            return self._pass(self._program("whole", {**defines, **own, **shared}, texts, textures, fragment), [], None, 1)
 
         deferred = None
-        if form == "live" and build.shading == "deferred":
+        if live and build.shading == "deferred":
             gather = head(0, 0, 0, 0, fragment="gather")
             deferred = Deferred(gather, [whole("head", deltas) for deltas in counts], whole("compose"))
         hair = None
         if avatar.hair is not None:
             if form == "baked" and "hair_hidden" not in textures:
-                defines["FIELD"] = FIELD_FORMS["mesh"]
-            hair = self._hair_passes(avatar, variant, defines, generated, textures)
+                defines["FIELD"] = FIELD_SOURCES["none"]
+            vertices = len(avatar.hair.base) * len(avatar.hair.levels)
+            kinds = [(defines, generated)]
+            if live:
+                kinds = [({**defines, **own}, texts) for own, texts in (asked(source, hair_asking, vertices) for source in sources)]
+            hair = self._hair_passes(avatar, variant, hair_asking, kinds, textures)
         passes = Passes(
             skin,
             detail,
@@ -595,30 +717,29 @@ class GpuAvatar:
         self,
         avatar: Avatar,
         variant: Variant,
-        defines: dict[str, object],
-        generated: dict[str, str],
+        asking: Asking | None,
+        kinds: Sequence[tuple[dict[str, object], dict[str, str]]],
         textures: dict[str, Any],
     ) -> HairPasses:
+        """kinds: defines and generated text for all faces, or for those of each of SOURCES."""
         shells = avatar.hair
         assert shells is not None
-        if variant.form == "live":
-            faces = _live_faces(avatar)
+        if asking is not None:
+            groups = _live_faces(avatar, asking)
         else:
             faces = self._hair_faces[variant.hair_levels, variant.form == "baked"]
-        groups = [faces.solid, faces.cut, *faces.outer]
+            groups = [faces.solid, faces.cut, *faces.outer]
         ends = np.cumsum([len(group) for group in groups])
-        levels = [0, 0, *range(1, len(shells.levels))]
+        levels = [level for level in (0, 0, *range(1, len(shells.levels))) for _ in kinds]
         planes = [
             face_planes(shells.base + shells.levels[level] * shells.extent, group)
             for level, group in zip(levels, groups, strict=True)
         ]
         indices = self._kept(self.context.buffer(reserve=12, dynamic=True))
 
-        defines = {**defines, "VERTICES": len(shells.base), "FIN": 0}
-
-        def one(base_level: int, cut: int) -> Pass:
-            own = {**defines, "BASE_LEVEL": base_level, "CUT": cut}
-            program = self._program("hair", own, generated, textures)
+        def one(defines: dict[str, object], texts: dict[str, str], base_level: int, cut: int) -> Pass:
+            own = {**defines, "VERTICES": len(shells.base), "FIN": 0, "BASE_LEVEL": base_level, "CUT": cut}
+            program = self._program("hair", own, texts, textures)
             return self._pass(
                 program,
                 [
@@ -629,9 +750,10 @@ class GpuAvatar:
                 1 if variant.stereo == "passes" else EYES,
             )
 
-        return HairPasses(
-            shells, one(1, 0), one(1, 1), one(0, 0), indices, np.concatenate(groups), ends, np.concatenate(planes, axis=1), levels
-        )
+        solid, cut, outer = ([one(*kind, *own) for kind in kinds] for own in ((1, 0), (1, 1), (0, 0)))
+        parts = [*solid, *cut, *(entry for _ in shells.levels[1:] for entry in outer)]
+        base = len(solid) + len(cut)
+        return HairPasses(shells, parts, base, indices, np.concatenate(groups), ends, np.concatenate(planes, axis=1), levels)
 
     def _program(
         self, kind: str, defines: dict[str, object], generated: dict[str, str], textures: dict[str, Any], fragment: str = ""
@@ -674,6 +796,11 @@ class GpuAvatar:
         return Pass(vertex_array, uniforms, self._written.setdefault(program.glo, {}))
 
 
+def whole_range(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """(first, count) of ranges that follow each other."""
+    return ranges[0][0], sum(count for _, count in ranges)
+
+
 def _ranges(chosen: np.ndarray, ends: np.ndarray, skipped: int = 0) -> list[tuple[int, int]]:
     """(first, count) of indices of each part in a buffer of the `chosen` faces, ascending, behind as many `skipped` ones."""
     bounds = 3 * (skipped + np.concatenate([[0], np.searchsorted(chosen, ends)]))
@@ -706,15 +833,21 @@ def _along_curve(points: np.ndarray) -> np.ndarray:
     return ((cells[..., None] >> bits & 1) << (3 * bits + np.arange(3)[:, None])).sum((1, 2))
 
 
-def _live_faces(avatar: Avatar) -> LevelFaces:
-    """The hair faces that the live form can show: the field may uncover any of the blended levels' faces."""
+def _live_faces(avatar: Avatar, asking: Asking) -> list[np.ndarray]:
+    """The hair faces of HairPasses' parts, (n, 3) i32 each: the field may uncover any of the blended levels' faces. What is cut
+    is asked at its pixels."""
     hair, field = avatar.hair, avatar.neural_field
     assert hair is not None and field is not None
     faces = np.ascontiguousarray(hair.faces, np.int32)
     low, high = face_bounds(hair.opacity[0] / np.float32(255), hair.uv, faces)
     solid = low - field.alpha_bound >= HAIR_CUT
     cut = ~solid & (high + field.alpha_bound >= HAIR_CUT)
-    return LevelFaces(faces[solid], faces[cut], [faces] * (len(hair.levels) - 1))
+    sources = range(len(SOURCES))
+    groups = [faces[solid & (asking.source[0] == source)] for source in sources]
+    groups += [faces[cut & (source == len(SOURCES) - 1)] for source in sources]
+    for source_of_face in asking.source[1:]:
+        groups += [faces[source_of_face == source] for source in sources]
+    return groups
 
 
 def _texels(rgb: np.ndarray, colors: str, detail: np.ndarray | None = None) -> np.ndarray:

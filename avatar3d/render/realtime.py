@@ -37,6 +37,7 @@ from avatar3d.render.gpu_avatar import (
     matrix_bytes,
     refill,
     vector_bytes,
+    whole_range,
 )
 from avatar3d.render.hidden_area import HiddenArea
 from avatar3d.render.outline import STRIP_TRIANGLES, strips
@@ -438,14 +439,17 @@ class RealtimeRenderer:
         context, active = self.context, len(scene.deltas)
         self._opaque_state(framebuffer)
 
-        def draw(group: str, entry: Pass) -> None:
-            first, count = loaded.groups[group]
-            if count:
-                entry.vertex_array.render(vertices=count, first=first)
+        def draw(group: str, *entries: Pass) -> None:
+            ranges = loaded.groups[group]
+            if len(entries) == 1:
+                ranges = [whole_range(ranges)]
+            for entry, (first, count) in zip(entries, ranges, strict=True):
+                if count:
+                    entry.vertex_array.render(vertices=count, first=first)
 
         if passes.deferred is None:
-            draw("skin", passes.skin[0])
-            draw("skin reached", passes.skin[active])
+            draw("skin", *passes.skin[0])
+            draw("skin reached", *passes.skin[active])
         else:
             self._draw_deferred(draw, framebuffer, passes.deferred, active)
         draw("parts", passes.detail[0])
@@ -466,7 +470,7 @@ class RealtimeRenderer:
         context.disable(context.BLEND)
 
     def _draw_deferred(
-        self, draw: Callable[[str, Pass], None], framebuffer: Any, deferred: Deferred, active: int
+        self, draw: Callable[..., None], framebuffer: Any, deferred: Deferred, active: int
     ) -> None:
         """The skin: what it is at each pixel, then its colour where there is skin, then that into the picture."""
         context = self.context
@@ -515,9 +519,7 @@ class RealtimeRenderer:
         self.context.cull_face = culled
         if culled == "front":
             self.context.depth_func = "<"
-        ranges = hair.ranges[:2] if culled == "back" else hair.ranges[-2:]
-        for entry, faces in zip((hair.solid, hair.cut), ranges, strict=True):
-            self._draw_level(hair, 0, entry, faces)
+        _draw_hair(hair, "front" if culled == "back" else "back")
 
     def _draw_hair_levels(self, framebuffer: Any, hair: HairPasses) -> None:
         """The blended levels, from inside out, hidden by opaque surfaces and hiding nothing."""
@@ -527,17 +529,9 @@ class RealtimeRenderer:
         context.enable_only(context.DEPTH_TEST | context.CULL_FACE | context.BLEND)
         context.blend_func = context.ONE, context.ONE_MINUS_SRC_ALPHA
         framebuffer.depth_mask = False
-        for level, faces in enumerate(hair.outer_ranges, start=1):
-            self._draw_level(hair, level, hair.outer, faces)
+        _draw_hair(hair, "outer")
         framebuffer.depth_mask = True
         context.disable(context.BLEND)
-
-    def _draw_level(self, hair: HairPasses, level: int, entry: Pass, faces: tuple[int, int]) -> None:
-        first, count = faces
-        if count == 0:
-            return
-        entry.set(hair.level_values[level])
-        entry.vertex_array.render(vertices=count, first=first)
 
     def _target(self, width: int, height: int) -> _Target:
         """An off-screen target of half floats, kept for the next picture of its size."""
@@ -601,6 +595,12 @@ class RealtimeRenderer:
         if self._owns_context:
             self._context.release()
             self._context = None
+
+
+def _draw_hair(hair: HairPasses, which: str) -> None:
+    for entry, values, first, count in hair.drawn(which):
+        entry.set(values)
+        entry.vertex_array.render(vertices=count, first=first)
 
 
 def _farthest_m(scene: Scene, camera: Camera, hair_only: bool) -> float:
