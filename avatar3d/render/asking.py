@@ -62,7 +62,7 @@ def ask(params: FieldParams, shells: Sequence[Shell], lit: Lit) -> Asking:
     """Choose for shells that share one program, from inside out; the first is drawn opaque."""
     rng = np.random.default_rng(0)
     # Head-on the outer shells hide the inner ones; toward the outline they are all that is seen: between the two.
-    passed, looks = np.ones_like(shells[-1].opacity), []
+    passed, looks = np.ones_like(shells[-1].opacity), list[np.ndarray]()
     for shell in reversed(shells):
         looks.insert(0, _look(params, shell, lit, shell is shells[0], np.maximum(np.sqrt(passed), LEAST_SEEN), rng))
         passed = passed * (1 - shell.opacity)

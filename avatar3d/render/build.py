@@ -26,11 +26,12 @@ class Build:
     """Choices between ways to compute the same picture.
 
     table: where the live field's tables lie: a buffer texture, a 2D texture, or a storage buffer (OpenGL 4.3). numbers: of
-    the tables, 32- or 16-bit floats. network: the live field's weights as literals of the shader or in a uniform block.
+    the tables, 32- or 16-bit floats. network: the live field's weights as literals of the shader, or in a uniform block, with
+    which all of the field is asked at each pixel (avatar3d.render.asking).
     colors: base and hair colour as linear 16-bit floats, or as 8-bit sRGB that the driver decodes; where textures have eight
     bits anyway it has no meaning. stereo: how both eyes are drawn into array images (avatar3d.render.stereo), for callers that
-    have such; the renderer is told at each draw. shading: the live field on the skin evaluated as faces are drawn, or once for
-    each pixel when all are (avatar3d.render.gathering); one pass for both eyes is always forward. morph: the head posed, lit
+    have such; the renderer is told at each draw. shading: the live field on the skin evaluated as faces are drawn, or all of it
+    once for each pixel when all are (avatar3d.render.gathering); one pass for both eyes is always forward. morph: the head posed, lit
     and sorted into seen and unseen faces by the CPU, or posed and lit by the GPU (avatar3d.render.gpu_morph), which then draws
     all faces. Raises InputError on an unknown value.
     """

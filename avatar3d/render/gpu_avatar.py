@@ -404,10 +404,10 @@ class GpuAvatar:
             self._asking = replace(found, source=[source])
             self._sort_faces()
         if hair and variant.hair_levels not in self._hair_asking:
-            normals = self.layout.hair_normals
-            assert normals is not None
-            even = np.ones(len(normals), np.float32)
-            self._hair_asking[variant.hair_levels] = ask(avatar.neural_field, hair, self._lit(normals, even, even))
+            resting = self.layout.hair_normals
+            assert resting is not None
+            even = np.ones(len(resting), np.float32)
+            self._hair_asking[variant.hair_levels] = ask(avatar.neural_field, hair, self._lit(resting, even, even))
         return self._hair_asking[variant.hair_levels] if hair else None
 
     def _faded_source(self) -> str:

@@ -184,7 +184,7 @@ def _tcnn_level(parameters: np.ndarray, unit: np.ndarray, resolution: int, table
 
 @pytest.mark.parametrize("resolution", [16, 24, 25, 256])
 def test_converted_layout_gives_the_same_features_under_tiny_cuda_nn_rules(resolution: int) -> None:
-    params = new_field(0, FieldConfig(levels=1, coarsest=resolution, finest=resolution, **LIVELY))
+    params = new_field(0, FieldConfig(levels=1, features=2, coarsest=resolution, finest=resolution, **LIVELY))
     positions, _, _ = _samples(200, 0)
     positions *= 0.3  # inside the box
     packed = tcnn.pack_level(params.tables[0], resolution)

@@ -50,12 +50,11 @@ def test_where_the_tables_lie_changes_no_pixel(
     assert equal
 
 
-def test_weights_that_are_not_folded_round_otherwise(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
+def test_weights_that_are_not_folded_ask_the_field_at_pixels(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
     options = RenderOptions("live", hair=False)
     literals = drawn(realtime, avatar, moved, Build(), options)
     uniforms = drawn(realtime, avatar, moved, Build(network="uniforms"), options)
     assert pictures_psnr_db(literals, uniforms) >= ROUNDED_DB
-    assert max(float(np.abs(a.rgba - b.rgba).max()) for a, b in zip(literals, uniforms, strict=True)) < 4e-3
 
 
 @pytest.mark.parametrize("table", VALUES["table"])
