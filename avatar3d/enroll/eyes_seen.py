@@ -44,11 +44,11 @@ def show_eyes(
     lid_rim = (of_part == SKIN) & (around > 0.3)
     eyes = []
     for lids, iris, sign in ((EYE_LEFT, IRIS[0], 1), (EYE_RIGHT, IRIS[1], -1)):
-        depth_mm = _opening(points[list(lids)], light.shape[:2], nodes.mm_px)
+        depth_mm = opening(points[list(lids)], light.shape[:2], nodes.mm_px)
         if 2 * depth_mm.max() < MIN_OPENING_MM:
             continue
-        seen = _look(np.flatnonzero((of_part == EYES) & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
-        weight = PHOTO_SHARE * _ramp(sample(depth_mm, seen.pixels), (0, EDGE_MM)) * _ramp(seen.facing, FACING)
+        seen = look(np.flatnonzero((of_part == EYES) & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
+        weight = PHOTO_SHARE * ramp(sample(depth_mm, seen.pixels), (0, EDGE_MM)) * ramp(seen.facing, FACING)
         centre, ring = iris
         radius = np.linalg.norm(points[list(ring)] - points[centre], axis=1).mean()
         from_iris = np.linalg.norm(seen.pixels - points[centre], axis=1) / radius
@@ -62,8 +62,8 @@ def show_eyes(
             seen.albedo[on_iris] *= np.minimum(1, brightest / np.maximum(luminance, 1e-4))[on_iris, None]
         eyes.append((seen, weight, from_iris))
         # The rims of the lids bear the lash line, which is narrower than the skin's own look at the photo resolves.
-        rim = _look(np.flatnonzero(lid_rim & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
-        weight = PHOTO_SHARE * _ramp(sample(depth_mm, rim.pixels), (-2 * RIM_MM, -RIM_MM))[:, None]
+        rim = look(np.flatnonzero(lid_rim & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
+        weight = PHOTO_SHARE * ramp(sample(depth_mm, rim.pixels), (-2 * RIM_MM, -RIM_MM))[:, None]
         painted = linear[rim.rows]
         linear[rim.rows] = painted + weight * (np.minimum(rim.albedo, LASH_LINE * painted) - painted)
     # Both eyes take one tone: where one lies in shade that is the light's.
@@ -72,13 +72,13 @@ def show_eyes(
         if np.isfinite(found).any():
             tones[part] = np.clip(np.nanmean(found), *TONE_LIMITS)
     for seen, weight, from_iris in eyes:
-        outside = _ramp(from_iris, (1.0, IRIS_REACH))
+        outside = ramp(from_iris, (1.0, IRIS_REACH))
         painted = linear[seen.rows] * (tones[0] + (tones[1] - tones[0]) * outside)[:, None]
         linear[seen.rows] = painted + weight[:, None] * (np.clip(seen.albedo, 0, 1) - painted)
 
 
 @dataclass(frozen=True)
-class _Look:
+class Look:
     """Texels (M,) of the raster in the photo: pixels (M, 2), depth and facing (M,), the albedo there (M, 3)."""
 
     rows: np.ndarray
@@ -88,24 +88,24 @@ class _Look:
     albedo: np.ndarray
 
 
-def _look(
+def look(
     rows: np.ndarray, light: np.ndarray, picture: WorkPicture, nodes: PhotoNodes, shade_vertex: np.ndarray, head: HeadModel,
     texels: Atlas,
-) -> _Look:  # fmt: skip
+) -> Look:  # fmt: skip
     places, normals, shade = (
         texels.raster.interpolate(head.faces, values)[rows] for values in (nodes.posed, nodes.vertex_normals, shade_vertex)
     )
     pixels, depth = picture.camera.project(places.astype(np.float64))
     toward = picture.camera.center - places
     facing = (normals * toward).sum(1) / np.linalg.norm(toward, axis=1)
-    return _Look(rows, pixels, depth, facing, np.maximum(sample(light, pixels), 0) / shade)
+    return Look(rows, pixels, depth, facing, np.maximum(sample(light, pixels), 0) / shade)
 
 
-def _ramp(values: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+def ramp(values: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
     return np.clip((values - limits[0]) / (limits[1] - limits[0]), 0, 1)
 
 
-def _tones(linear: np.ndarray, seen: _Look, weight: np.ndarray, from_iris: np.ndarray) -> tuple[float, float]:
+def _tones(linear: np.ndarray, seen: Look, weight: np.ndarray, from_iris: np.ndarray) -> tuple[float, float]:
     """Brightness of iris and white in the photo over the painted ones; not a number where too little is seen.
 
     from_iris: (M,) distance from the iris's centre in the photo, in its radii.
@@ -118,7 +118,7 @@ def _tones(linear: np.ndarray, seen: _Look, weight: np.ndarray, from_iris: np.nd
     )
 
 
-def _opening(outline: np.ndarray, shape: tuple[int, int], mm_px: float) -> np.ndarray:
+def opening(outline: np.ndarray, shape: tuple[int, int], mm_px: float) -> np.ndarray:
     """(H, W) f32 millimetres inside an outline (K, 2) of pixels, negative outside."""
     mask = np.zeros(shape, np.uint8)
     cv2.fillPoly(mask, [np.round((outline - 0.5) * 16).astype(np.int32)], 1, cv2.LINE_8, 4)

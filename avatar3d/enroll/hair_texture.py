@@ -123,7 +123,7 @@ def _look_at_photo(
     coverage = _main_patch((coarse * (1 - near) + alpha * near) * (1 - bare))
     shade = enlarge(shade_of(normals, light, power), *size)
     tone = np.log(linear / shade + TONE_OFFSET)
-    tone, hair_hued = _hold_hue(tone, solid * smoothstep(*FINE_FACING, facing))
+    tone, hair_hued = hold_hue(tone, solid * smoothstep(*FINE_FACING, facing))
     return _Seen(tone, solid * hair_hued, facing, coverage.astype(np.float32))
 
 
@@ -141,7 +141,7 @@ def _main_patch(coverage: np.ndarray) -> np.ndarray:
     return np.where(main, coverage, 0.0)
 
 
-def _hold_hue(tone: np.ndarray, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def hold_hue(tone: np.ndarray, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(tone whose local hue stays within the hair's own range, share in [0, 1] of what is hair by its hue).
 
     Toward the outline backdrop and rim light tint the hair; further off, skin or backdrop shines through.

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from avatar3d.avatar import Avatar, HairShells
 from avatar3d.color import LUMA_BT709, linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.enroll.hair_grid import Harmonic, blur, enlarge
+from avatar3d.enroll.hair_texture import hold_hue
 from avatar3d.generator.protocol import PhotoEvidence
 from avatar3d.geometry import smoothstep
 from avatar3d.render.frame import SURFACE_HAIR, RenderOptions
@@ -35,7 +36,7 @@ TONE_SCREEN = 0.001  # of that grid's harmonic fill: fades over some 30 cells, h
 TONE_OFFSET, MAX_TONE_CHANGE = 0.02, 0.8
 # A gap in the hair that its own shade blackens is one view's: turned to the light it is a hole. Pits end this far under the
 # tone around them.
-MAX_PIT_TONE, PIT_REACH = 0.75, 0.045  # reach: of the texture's height
+PIT_TONE, MAX_PIT_TONE, PIT_REACH = 0.5, 0.85, 0.07  # reach: of the texture's height
 SEEN_COSINE = (0.31, 0.54)  # to the photo's camera, between which a colour seen in the photo begins to be believed
 
 
@@ -198,7 +199,7 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) 
     if not len(kept):
         return hair.color
     pixels, row = np.unique(seen.pixel[kept], return_inverse=True)
-    photo = linear.reshape(-1, 3)[pixels]
+    photo = _in_hair_hue(linear, sure.reshape(evidence.matte.shape)).reshape(-1, 3)[pixels]
     # Light differs between channels by far less than it varies over the head: one matrix in luma, its tint in the target.
     shade = seen.shade[kept]
     grey = shade.mean(1)
@@ -235,6 +236,12 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) 
     return to_u8(linear_to_srgb(color))
 
 
+def _in_hair_hue(linear: np.ndarray, sure: np.ndarray) -> np.ndarray:
+    """The (h, w, 3) linear picture with the tints of backdrop and sky taken out of the hair; sure: (h, w) where it is hair."""
+    held, _ = hold_hue(np.log(np.maximum(linear, 0) + TONE_OFFSET).astype(np.float32), sure)
+    return np.maximum(np.exp(held) - TONE_OFFSET, 0)
+
+
 def _carried_on(before: np.ndarray, after: np.ndarray, solved: np.ndarray) -> np.ndarray:
     """The solved colours (H, W, 3) with their change of tone carried on, fading, into the hair beside them that nothing showed."""
 
@@ -245,16 +252,30 @@ def _carried_on(before: np.ndarray, after: np.ndarray, solved: np.ndarray) -> np
     change = small((np.log(after + TONE_OFFSET) - np.log(before + TONE_OFFSET)) * solved[..., None])
     change = change / np.maximum(weight, 1e-3)[..., None]
     harmonic = Harmonic(TONE_ROWS, TONE_COLUMNS)
-    carried = np.stack([harmonic.fill(change[..., c], 4 * weight**2, TONE_SCREEN, 0.0) for c in range(3)], -1)
+    usual = np.array([_weighted_median(change[..., c], weight) for c in range(3)])
+    carried = np.stack([harmonic.fill(change[..., c], 4 * weight**2, TONE_SCREEN, float(usual[c])) for c in range(3)], -1)
     carried = enlarge(np.clip(carried, -MAX_TONE_CHANGE, MAX_TONE_CHANGE), *solved.shape) * (1 - solved[..., None])
     return np.clip((after + TONE_OFFSET) * np.exp(carried) - TONE_OFFSET, 0.0, 1.0)
 
 
+def _weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
+    order = np.argsort(values, axis=None)
+    total = np.cumsum(weight.ravel()[order])
+    return float(values.ravel()[order[np.searchsorted(total, total[-1] / 2)]])
+
+
 def _without_pits(color: np.ndarray) -> np.ndarray:
-    """(H, W, 3) linear colours whose darkest places are lifted to a floor under the tone around them."""
-    tone = np.log(color @ LUMA_BT709.astype(np.float32) + TONE_OFFSET)
-    lift = np.maximum(blur(tone, PIT_REACH * len(tone)) - MAX_PIT_TONE - tone, 0)
-    return np.clip((color + TONE_OFFSET) * np.exp(lift)[..., None] - TONE_OFFSET, 0, 1)
+    """(H, W, 3) linear colours whose pits are lifted toward the tone around them, in the hue around them, not flattened."""
+    luma = color @ LUMA_BT709.astype(np.float32)
+    tone = np.log(luma + TONE_OFFSET)
+    around = blur(color, PIT_REACH * len(tone))
+    around_luma = around @ LUMA_BT709.astype(np.float32)
+    depth = np.log(around_luma + TONE_OFFSET) - tone
+    room = MAX_PIT_TONE - PIT_TONE
+    excess = np.maximum(depth - PIT_TONE, 0)
+    lift = excess - room * (1 - np.exp(-excess / room))
+    added = (luma + TONE_OFFSET) * (np.exp(lift) - 1)
+    return np.clip(color + (added / np.maximum(around_luma, 1e-4))[..., None] * around, 0, 1)
 
 
 def _laplacian(free: np.ndarray, size: tuple[int, int]) -> sp.csr_matrix:

@@ -30,11 +30,11 @@ UNFOLD_FROM, UNFOLD_FULL = 1.5, 2.2
 OCCLUSION_M = 0.004  # behind the nearest surface by more than this is hidden
 SILHOUETTE_M = 0.0022  # pixels nearer than this to an occluding edge may show the wrong surface,
 SILHOUETTE_STEP_M = 0.014  # where the edge stands this far in front
-HAIR_MARGIN_M = 0.0035
+HAIR_MARGIN_M = 0.0015
 MATTE_MARGIN_M = 0.0025
 MATTE_FROM, MATTE_FULL = 0.6, 0.9
 HAIR_SHADOW_M = 0.010  # beside hair, skin lies in its shadow or is strands that the mask missed
-GATE_HAIR_SHADOW = 1.2  # robust standard deviations darker than the face
+GATE_HAIR_SHADOW = 3.0  # robust standard deviations darker than the face
 HAIR_GAIN = 2.5
 LIP_RIM_M, LIP_REACH_M = 0.0012, 0.012  # the vermilion's soft rim; nothing further off is taken for a lip
 LACK_SHARE = 0.7  # the rim of a resting lip is softer than the region's
@@ -45,6 +45,9 @@ GATE_LIGHTNESS, GATE = 2.2, 2.3
 GREY_CHROMA = 1.0  # range of the face's chroma under which its photo is taken for greyscale: then lightness must tell all
 GATE_FACING, FLANK_M = 0.5, 0.05
 RIM_FACING, RIM_M = 0.7, 0.03  # skin turned away this far and this far off the middle catches light from behind the head
+MAX_SHADE_FACTOR = 2.5  # of lightness, up to which a turned face's hue is told
+HUE_STRICTNESS = 1.6  # there are backdrops behind a turned flank, and their light on it
+EAR_MARGIN = 1.5
 GATE_BRIGHTER = 1.3  # nothing outside the face is this much brighter than it: collars, backdrops
 
 
@@ -140,9 +143,11 @@ def look_at_photo(
     lip_lack = LACK_SHARE * np.clip(2.5 * regions["lips"] - 0.75, 0, 1) * np.clip(1.5 - 2 * lip_seen, 0, 1)
     outer = (graph.rest[:, 1] < landmarks[CHIN, 1] + 0.006) | (regions["ears"] > 0.1) | (hair > 0.02) | (regions["face"] < 0.3)
     # Rim light on a flank turned away is no colour of the skin.
-    outer |= (facing < GATE_FACING) & (np.abs(graph.rest[:, 0]) > FLANK_M)
+    flank = (facing < GATE_FACING) & (np.abs(graph.rest[:, 0]) > FLANK_M)
+    ears = regions["ears"] > 0.1
     rim = (facing < RIM_FACING) & (np.abs(graph.rest[:, 0]) > RIM_M)
-    weight = _gated(weight, colour, core, outer | beside_hair, beside_hair, rim, graph)
+    gates = _Gates(outer | flank | beside_hair, beside_hair & (brows == 0), flank | ears, ears, rim, beside_hair | ears)
+    weight = _gated(weight, colour, core, gates, graph)
     return PhotoNodes(
         posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour,
         weight=weight, core=core, brows=brows, eyes=eyes, lips=lips, lip_seen=lip_seen,
@@ -230,28 +235,40 @@ def _lip_redness(linear: np.ndarray, skin: np.ndarray, lip: np.ndarray) -> np.nd
     return np.ones(len(red)) if contrast < LIP_CONTRAST else np.clip(2 * from_skin / contrast - 0.4, 0, 1)
 
 
-def _gated(
-    weight: np.ndarray,
-    linear: np.ndarray,
-    core: np.ndarray,
-    outer: np.ndarray,
-    beside_hair: np.ndarray,
-    rim: np.ndarray,
-    graph: NodeGraph,
-) -> np.ndarray:
+@dataclass(frozen=True)
+class _Gates:
+    """Nodes (N,) bool by what is asked of them. outer: the face's colour. shaded: not to be as dark as hair. turned: the face's
+    hue, however dark. ears: the same, with a wider margin, for blood shines through them. rim: not to be brighter than the face.
+    narrow: what is taken out takes little around it along.
+    """
+
+    outer: np.ndarray
+    shaded: np.ndarray
+    turned: np.ndarray
+    ears: np.ndarray
+    rim: np.ndarray
+    narrow: np.ndarray
+
+
+def _gated(weight: np.ndarray, linear: np.ndarray, core: np.ndarray, gates: _Gates, graph: NodeGraph) -> np.ndarray:
     """Weights with what is not of the face's colour taken out beyond the face, what is brighter at its rim, and a margin."""
     encoded = np.clip(linear, 0, 1) ** (1 / 2.2)
     lab = cv2.cvtColor(encoded[None].astype(np.float32), cv2.COLOR_RGB2LAB)[0].astype(np.float64)
     if core.sum() < 50:
-        return weight * ~outer
+        return weight * ~gates.outer
     middle = np.median(lab[core], axis=0)
     spread = np.maximum(1.48 * np.median(np.abs(lab[core] - middle), axis=0), (4, 2, 2))
     colourless = np.ptp(np.percentile(lab[core, 1:], (5, 95), axis=0), axis=0).max() < GREY_CHROMA
     distance = np.sqrt((((lab - middle) / spread / (1 if colourless else GATE_LIGHTNESS, 1, 1)) ** 2).sum(1))
-    bright = lab[:, 0] > middle[0] + GATE_BRIGHTER * spread[0]
-    alien = (distance > GATE) | bright
-    alien |= beside_hair & (lab[:, 0] < middle[0] - GATE_HAIR_SHADOW * spread[0])
-    gated = np.where((outer & alien) | (rim & bright), 0, weight)
-    gated = np.where(outer | rim, graph.eroded(gated, 4), gated)
+    if not colourless:
+        # Skin turned away is darker, and as much paler in chroma.
+        lit = np.clip(middle[0] / np.maximum(lab[:, 0], 1e-3), 1, MAX_SHADE_FACTOR)[:, None]
+        of_hue = np.sqrt((((lit * lab[:, 1:] - middle[1:]) / spread[1:]) ** 2).sum(1))
+        distance = np.where(gates.turned & (lab[:, 0] < middle[0]), np.minimum(distance, HUE_STRICTNESS * of_hue), distance)
+    bright = lab[:, 0] > middle[0] + np.where(gates.ears, EAR_MARGIN, 1) * GATE_BRIGHTER * spread[0]
+    alien = (distance > np.where(gates.ears, EAR_MARGIN, 1) * GATE) | bright
+    alien |= gates.shaded & (lab[:, 0] < middle[0] - GATE_HAIR_SHADOW * spread[0])
+    gated = np.where((gates.outer & alien) | (gates.rim & bright), 0, weight)
+    gated = np.where(gates.narrow, graph.eroded(gated, 1), np.where(gates.outer | gates.rim, graph.eroded(gated, 4), gated))
     # A soft rim, never above what was trusted.
     return np.minimum(graph.blurred(graph.eroded(gated, 1), 3), gated)

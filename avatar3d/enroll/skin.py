@@ -16,6 +16,7 @@ from avatar3d.enroll.eyes_seen import show_eyes
 from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.grain import CLEAR_SKIN, MOST, band_strengths, grain
 from avatar3d.enroll.light import SHADING_POWER, estimate_light
+from avatar3d.enroll.mouth_seen import shade_mouth
 from avatar3d.enroll.openness import openness
 from avatar3d.enroll.parts import inner_mouth_color, paint_parts
 from avatar3d.enroll.seen import PhotoNodes, look_at_photo, sample
@@ -146,6 +147,7 @@ def build_skin(
     paint_parts(linear, head, texels, eyes.exposure)
     paint_eyes(linear, eyes, view.fit, head, texels)
     show_eyes(linear, view.picture, nodes, shade_vertex, head, texels)
+    shade_mouth(linear, view.picture, nodes, shade_vertex, head, texels)
     if (view.picture.rgb == view.picture.rgb[..., :1]).all():
         # A greyscale photo's head is grey throughout: ivory teeth and a red tongue would be its only colours.
         linear = np.repeat((linear @ LUMA_BT709)[:, None], 3, axis=1)

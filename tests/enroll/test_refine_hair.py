@@ -6,7 +6,7 @@ import pytest
 from make_avatar import synthetic_avatar
 
 from avatar3d.enroll.agreement import masked_psnr_db
-from avatar3d.enroll.refine_hair import refine_hair
+from avatar3d.enroll.refine_hair import _carried_on, _without_pits, refine_hair
 from avatar3d.generator.protocol import PhotoEvidence
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import SURFACE_HAIR, RenderOptions
@@ -71,3 +71,41 @@ def test_a_black_gap_in_the_photos_hair_is_no_hole_in_the_texture(staged):
     darker = whole.astype(int).mean(-1) - pierced.astype(int).mean(-1)
     assert darker.max() > 15, "the gap is seen"
     assert pierced.mean(-1)[darker == darker.max()].min() > 0.3 * whole.mean(-1)[darker == darker.max()].min()
+
+
+def test_a_wide_pit_is_lifted_in_the_hue_around_it_and_keeps_its_strands():
+    color = np.full((144, 256, 3), (0.30, 0.20, 0.08), np.float32)
+    color[60:72, 100:130] = 0.003
+    color[60:72, 110] = 0.02
+    lifted = _without_pits(color)
+    pit = lifted[62:70, 102:108].reshape(-1, 3).mean(0)
+    assert pit.min() > 0.01
+    assert pit[0] > 1.3 * pit[1] > 1.3 * pit[2], "brown, not grey"
+    assert lifted[66, 110].sum() > lifted[66, 108].sum(), "what is brighter stays brighter"
+    far = np.ones((144, 256), bool)
+    far[40:92, 80:150] = False
+    assert lifted[far] == pytest.approx(color[far], abs=1e-4)
+
+
+def test_hair_that_no_photo_shows_takes_the_usual_change_of_tone():
+    before = np.full((144, 256, 3), 0.2, np.float32)
+    after, solved = before.copy(), np.zeros((144, 256), np.float32)
+    solved[:, :100] = 1
+    after[:, :100] = 0.1
+    carried = _carried_on(before, after, solved)
+    assert carried[:, 178].mean() == pytest.approx(0.1, abs=0.02), "farthest from what was solved"
+
+
+def test_a_blue_light_on_a_part_of_the_hair_does_not_tint_its_texture(staged):
+    avatar, evidence, _ = staged
+    hairy = np.argwhere(evidence.hair_alpha > 0.9)
+    low, high = hairy.min(0), hairy.max(0)
+    x = low[1] + (high[1] - low[1]) * 3 // 4
+    rgb = evidence.rgb.copy()
+    rgb[:, x:, 2] = np.minimum(rgb[:, x:, 2].astype(int) + 90, 255)
+
+    def blueness(picture):
+        color = refine_hair(avatar, replace(evidence, rgb=picture)).hair.color.astype(int)
+        return color[..., 2] - color[..., 0]
+
+    assert (blueness(rgb) - blueness(evidence.rgb)).max() < 60, "of the 90 that were added"

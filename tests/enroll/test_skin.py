@@ -8,10 +8,12 @@ from staged_face import LIGHT, SKIN_LINEAR, dressed, staged_face
 from avatar3d.color import psnr_db, srgb_to_linear
 from avatar3d.enroll.crop import crop
 from avatar3d.enroll.fit import fit_face
-from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT
+from avatar3d.enroll.mouth_seen import shade_mouth
+from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT, LIPS_INNER
 from avatar3d.enroll.skin import build_skin, view_skin
+from avatar3d.enroll.surface import atlas
 from avatar3d.head.landmarks import fitting_head
-from avatar3d.head.model import EYES, TEETH
+from avatar3d.head.model import EYES, TEETH, TONGUE
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import RenderOptions
 from avatar3d.render.reference import ReferenceRenderer
@@ -170,6 +172,44 @@ def test_teeth_are_ivory_and_the_mouth_dark_red(calm, head):
     assert len(bright) > 200 and (bright[:, 0] > bright[:, 2]).all()
     eyes = colour[part == EYES]
     assert eyes.max() < 0.95, "no eye is pure white"
+
+
+def test_teeth_in_the_lips_shadow_are_darker_than_those_in_the_light(calm, head):
+    _, _, view, _ = calm
+    texels = atlas(head, view.graph, 256)
+    part = head.part[texels.raster.triangle]
+    teeth = part == TEETH
+    pixels, _ = view.picture.camera.project(texels.raster.interpolate(head.faces, view.nodes.posed)[teeth].astype(float))
+    middle, reach = np.median(pixels, axis=0), np.ptp(pixels, axis=0).max()
+    landmarks = view.picture.landmarks_px.copy()
+    turn = np.linspace(0, 2 * np.pi, len(LIPS_INNER), endpoint=False)
+    landmarks[list(LIPS_INNER), :2] = middle + reach * np.stack([np.cos(turn), np.sin(turn)], 1)
+    rgb = np.full_like(view.picture.rgb, 190)
+    rgb[:, : int(middle[0])] = 140
+    linear = np.full((len(part), 3), 0.5, np.float32)
+    picture = replace(view.picture, rgb=rgb, landmarks_px=landmarks)
+    shade_mouth(linear, picture, view.nodes, np.ones((len(head.vertices), 3)), head, texels)
+    left, right = linear[teeth][pixels[:, 0] < middle[0] - 6], linear[teeth][pixels[:, 0] > middle[0] + 6]
+    assert left.mean() < 0.75 * right.mean()
+    assert (linear[~np.isin(part, (TEETH, TONGUE))] == 0.5).all()
+
+
+def test_the_shadow_that_hair_casts_on_the_forehead_is_drawn(calm, head):
+    face, fit, view, _ = calm
+    brow_row = int(view.picture.landmarks_px[9, 1])
+    edge = brow_row - int(14 * view.nodes.mm_px)
+    band = slice(edge + int(2 * view.nodes.mm_px), edge + int(6 * view.nodes.mm_px))
+    hair = np.zeros(view.picture.rgb.shape[:2], np.float32)
+    hair[:edge] = 1
+    rgb = view.picture.rgb.copy()
+    rgb[edge : band.stop] = (0.85 * rgb[edge : band.stop]).astype(np.uint8)
+    rgb[:edge] = (30, 20, 15)
+    shadowed = view_skin(replace(view.picture, rgb=rgb), fit, head, crop_mask(face.matte, view.picture), hair)
+    picture = drawn(head, fit, build_skin(shadowed, hair), fit.motion, view.picture.camera).to_srgb8((0, 0, 0))
+    column = int(view.picture.landmarks_px[9, 0])
+    here = band, slice(column - 20, column + 20)
+    light, seen = view.picture.rgb[here].mean(), rgb[here].mean()
+    assert picture[here].mean() < seen + 0.4 * (light - seen)
 
 
 def test_painting_is_repeatable(calm, head):
