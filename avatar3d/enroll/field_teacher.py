@@ -22,7 +22,7 @@ from avatar3d.field.shells import sample_texture
 from avatar3d.geometry import random_points, unit
 from avatar3d.render.scene import Scene, view_directions
 
-SKIN_POINTS, HAIR_POINTS = 30_000, 20_000  # two to each of the finest cells on skin: noise in cells that none teaches shows as spots
+SKIN_POINTS, HAIR_POINTS = 20_000, 40_000  # cells of the grid that none of them touches show as spots
 DIRECTION_SETS, DIRECTIONS = 4, 6  # each teacher point is seen from one set of six directions at a time
 BARE_POINT_SHARE = 0.3  # how often a point without hair is a teacher's point, against one in full hair
 

@@ -34,7 +34,7 @@ HAIR_MARGIN_M = 0.0015
 MATTE_MARGIN_M = 0.0025
 MATTE_FROM, MATTE_FULL = 0.6, 0.9
 HAIR_SHADOW_M = 0.010  # beside hair, skin lies in its shadow or is strands that the mask missed
-GATE_HAIR_SHADOW = 3.0  # robust standard deviations darker than the face
+GATE_HAIR_SHADOW = 0.6  # of the way from the face's lightness to the hair's, from which on it is strands
 HAIR_GAIN = 2.5
 LIP_RIM_M, LIP_REACH_M = 0.0012, 0.012  # the vermilion's soft rim; nothing further off is taken for a lip
 LACK_SHARE = 0.7  # the rim of a resting lip is softer than the region's
@@ -45,9 +45,8 @@ GATE_LIGHTNESS, GATE = 2.2, 2.3
 GREY_CHROMA = 1.0  # range of the face's chroma under which its photo is taken for greyscale: then lightness must tell all
 GATE_FACING, FLANK_M = 0.5, 0.05
 RIM_FACING, RIM_M = 0.7, 0.03  # skin turned away this far and this far off the middle catches light from behind the head
-MAX_SHADE_FACTOR = 2.5  # of lightness, up to which a turned face's hue is told
-HUE_STRICTNESS = 1.6  # there are backdrops behind a turned flank, and their light on it
-EAR_MARGIN = 1.5
+MAX_SHADE_FACTOR = 2.5  # of lightness, up to which the hue of an ear's hollows is told
+WIDE_MARGIN = 1.5  # of both gates: blood shines through ears, and a forehead between hair and brows is mostly pale
 GATE_BRIGHTER = 1.3  # nothing outside the face is this much brighter than it: collars, backdrops
 
 
@@ -144,9 +143,9 @@ def look_at_photo(
     outer = (graph.rest[:, 1] < landmarks[CHIN, 1] + 0.006) | (regions["ears"] > 0.1) | (hair > 0.02) | (regions["face"] < 0.3)
     # Rim light on a flank turned away is no colour of the skin.
     flank = (facing < GATE_FACING) & (np.abs(graph.rest[:, 0]) > FLANK_M)
-    ears = regions["ears"] > 0.1
+    ears = regions["ears"] > 0.5
     rim = (facing < RIM_FACING) & (np.abs(graph.rest[:, 0]) > RIM_M)
-    gates = _Gates(outer | flank | beside_hair, beside_hair & (brows == 0), flank | ears, ears, rim, beside_hair | ears)
+    gates = _Gates(outer | flank | beside_hair, beside_hair & (brows == 0), ears, rim, beside_hair | ears, hair > 0.95)
     weight = _gated(weight, colour, core, gates, graph)
     return PhotoNodes(
         posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour,
@@ -237,17 +236,17 @@ def _lip_redness(linear: np.ndarray, skin: np.ndarray, lip: np.ndarray) -> np.nd
 
 @dataclass(frozen=True)
 class _Gates:
-    """Nodes (N,) bool by what is asked of them. outer: the face's colour. shaded: not to be as dark as hair. turned: the face's
-    hue, however dark. ears: the same, with a wider margin, for blood shines through them. rim: not to be brighter than the face.
-    narrow: what is taken out takes little around it along.
+    """Nodes (N,) bool by what is asked of them. outer: the face's colour. shaded: not to be as dark as hair. ears: the face's hue,
+    however dark. rim: not to be brighter than the face. narrow: the same within a wider margin, and what is taken out takes
+    little around it along. hair: where the photo shows nothing but hair.
     """
 
     outer: np.ndarray
     shaded: np.ndarray
-    turned: np.ndarray
     ears: np.ndarray
     rim: np.ndarray
     narrow: np.ndarray
+    hair: np.ndarray
 
 
 def _gated(weight: np.ndarray, linear: np.ndarray, core: np.ndarray, gates: _Gates, graph: NodeGraph) -> np.ndarray:
@@ -261,14 +260,18 @@ def _gated(weight: np.ndarray, linear: np.ndarray, core: np.ndarray, gates: _Gat
     colourless = np.ptp(np.percentile(lab[core, 1:], (5, 95), axis=0), axis=0).max() < GREY_CHROMA
     distance = np.sqrt((((lab - middle) / spread / (1 if colourless else GATE_LIGHTNESS, 1, 1)) ** 2).sum(1))
     if not colourless:
-        # Skin turned away is darker, and as much paler in chroma.
+        # The hollows of an ear are darker, and as much paler in chroma.
         lit = np.clip(middle[0] / np.maximum(lab[:, 0], 1e-3), 1, MAX_SHADE_FACTOR)[:, None]
         of_hue = np.sqrt((((lit * lab[:, 1:] - middle[1:]) / spread[1:]) ** 2).sum(1))
-        distance = np.where(gates.turned & (lab[:, 0] < middle[0]), np.minimum(distance, HUE_STRICTNESS * of_hue), distance)
-    bright = lab[:, 0] > middle[0] + np.where(gates.ears, EAR_MARGIN, 1) * GATE_BRIGHTER * spread[0]
-    alien = (distance > np.where(gates.ears, EAR_MARGIN, 1) * GATE) | bright
-    alien |= gates.shaded & (lab[:, 0] < middle[0] - GATE_HAIR_SHADOW * spread[0])
+        distance = np.where(gates.ears & (lab[:, 0] < middle[0]), np.minimum(distance, of_hue), distance)
+    margin = np.where(gates.narrow, WIDE_MARGIN, 1)
+    bright = lab[:, 0] > middle[0] + margin * GATE_BRIGHTER * spread[0]
+    alien = (distance > margin * GATE) | bright
+    darker_hair = middle[0] - np.median(lab[gates.hair, 0]) if gates.hair.any() else 0.0
+    if darker_hair > 0:
+        alien |= gates.shaded & (lab[:, 0] < middle[0] - GATE_HAIR_SHADOW * darker_hair)
     gated = np.where((gates.outer & alien) | (gates.rim & bright), 0, weight)
-    gated = np.where(gates.narrow, graph.eroded(gated, 1), np.where(gates.outer | gates.rim, graph.eroded(gated, 4), gated))
+    gated = np.where((gates.outer | gates.rim) & ~gates.narrow, graph.eroded(gated, 4), gated)
     # A soft rim, never above what was trusted.
-    return np.minimum(graph.blurred(graph.eroded(gated, 1), 3), gated)
+    soft = np.where(gates.narrow, graph.blurred(gated, 2), graph.blurred(graph.eroded(gated, 1), 3))
+    return np.minimum(soft, gated)
