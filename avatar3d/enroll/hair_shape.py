@@ -11,11 +11,12 @@ from scipy.spatial import cKDTree
 
 from avatar3d.camera import Camera
 from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.hair_curtain import hanging_curtain
 from avatar3d.enroll.hair_grid import Harmonic, blur, cell_centres, enlarge, mirrored, ray_angles, ray_directions, sample
 from avatar3d.enroll.hair_strands import flow_step, grain, smear
-from avatar3d.enroll.segment import Segmentation
+from avatar3d.enroll.segment import CHIN, Segmentation
 from avatar3d.geometry import smoothstep
-from avatar3d.head.model import HeadModel
+from avatar3d.head.model import SKIN, HeadModel
 
 ROWS, COLUMNS = 72, 128  # about 5 mm a cell on the head; finer shapes are the opacity's work
 ROUNDS = 14  # of outline and region; the outline error falls under 1 % of its change by then
@@ -56,7 +57,7 @@ class HairShape:
 
     scalp: radius of the bare head. thickness: of the hair over it, tapering to RIM_THICKNESS_M at its rim. coverage: in
     [0, 1], where hair is. facing: cosine toward the photo's camera. bare: (H, W) of the work picture, see bare_skin.
-    covered: True where hair hides the ears.
+    covered: True where hair hides the ears. hangs: in [0, 1], where it hangs as a curtain (see hair_curtain).
     error_px, error_m: mean distance of the projected outline from the hair mask's; iou: of the two outlines' areas.
     """
 
@@ -67,6 +68,7 @@ class HairShape:
     facing: np.ndarray
     bare: np.ndarray
     covered: bool
+    hangs: np.ndarray
     error_px: float
     error_m: float
     iou: float
@@ -146,6 +148,13 @@ class _Solver:
         self.over_ear = self._over_ear()
         self.bare = bare_skin(seg, float(self._pixels(self.ears)[:, 1].min()))
         self.outline = self._outline(SPUR_BINS if self.covered else CROPPED_SPUR_BINS)
+        hem_wave = HEM_WAVE_M * self.locks
+        chin = float(head.landmark_points(vertices)[CHIN, 1])
+        skin = vertices[head.vertex_part == SKIN]
+        self.curtain = hanging_curtain(
+            self.camera, seg.hair_mask, self.centre, self.rays, self.scalp, skin, self.ears, chin, hem_wave
+        )
+        self.hangs = np.zeros((ROWS, COLUMNS)) if self.curtain is None else self.curtain.share
         self.side_low = {side: self._lowest(near or side) for side in (-1, 1)}
 
     def _pixels(self, points: np.ndarray) -> np.ndarray:
@@ -272,6 +281,9 @@ class _Solver:
         error, both = np.zeros(0), np.ones((2, 0))
         for step in range(ROUNDS):
             taper = np.ones_like(thickness) if step < 2 else self._taper(region)
+            if self.curtain is not None:
+                thickness = thickness + self.hangs * (self.curtain.radius - self.scalp - thickness)
+                taper = taper + self.hangs * (1 - taper)
             tapered = _tapered(thickness, taper)
             radius = self.scalp + tapered
             fresh = self._region(radius, self.scalp + thickness, observed)
@@ -291,9 +303,20 @@ class _Solver:
         mean_px = float(error.mean()) if error.size else 0.0
         iou = float(both.min(0).sum() / both.max(0).sum()) if error.size else 0.0
         return HairShape(
-            self.centre, self.scalp, tapered, np.clip(region, 0, 1), self.facing, self.bare, self.covered, mean_px,
-            mean_px * depth / float(self.camera.intrinsics[0, 0]), iou,
+            self.centre, self.scalp, tapered, np.clip(region, 0, 1), self._shown(self.scalp + tapered), self.bare, self.covered,
+            self.hangs, mean_px, mean_px * depth / float(self.camera.intrinsics[0, 0]), iou,
         )  # fmt: skip
+
+    def _shown(self, radius: np.ndarray) -> np.ndarray:
+        """(ROWS, COLUMNS) cosine toward the camera: of the rays, but of the surface itself where it hangs, far off their middle."""
+        if self.curtain is None:
+            return self.facing
+        points = self.centre + self.rays * radius[..., None]
+        normal = np.cross(np.gradient(points, axis=0), np.roll(points, -1, 1) - np.roll(points, 1, 1))
+        normal *= np.sign((normal * self.rays).sum(-1, keepdims=True))
+        toward = self.camera.center - points
+        cosine = (normal * toward).sum(-1) / np.maximum(np.linalg.norm(normal, axis=-1) * np.linalg.norm(toward, axis=-1), 1e-12)
+        return self.facing + self.hangs * (cosine - self.facing)
 
     def _region(self, radius: np.ndarray, full_radius: np.ndarray, observed: np.ndarray) -> np.ndarray:
         """Where hair is; the prior looks at the radius before tapering, or hem and taper would chase each other."""
@@ -306,7 +329,8 @@ class _Solver:
         prior = self._prior_region(full[..., 1], full[..., 2])
         unseen = np.where(other > observed, other * other_seen + (1 - other) * prior, prior)
         bare = look_up(self.bare, self._pixels(self.centre + self.rays * radius[..., None])) * (self.facing > BARE_FACING) * self.near
-        return (observed * seen + (1 - observed) * unseen) * (1 - bare)
+        region = (observed * seen + (1 - observed) * unseen) * (1 - bare)
+        return region if self.curtain is None else region + self.hangs * (self.curtain.region - region)
 
     def _reach(self, radius: np.ndarray, region: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(outer radius px of the model's hair by outline bin, which bins can be compared)."""
@@ -331,7 +355,7 @@ class _Solver:
         above_rim = scale[bins] * radius - self.scalp - RIM_THICKNESS_M
         target = np.clip(RIM_THICKNESS_M + above_rim / np.maximum(taper, MIN_TAPER), MIN_THICKNESS_M, MAX_THICKNESS_M)
         rim = np.exp(-((self.facing / RIM_WIDTH) ** 2))
-        weight = np.where(known[bins] & (rim > 0.1), rim, 0.0)
+        weight = np.where(known[bins] & (rim > 0.1), rim, 0.0) * (1 - self.hangs)
         strong = weight > 0.3
         if strong.any():
             if not self.covered and np.median(target[strong]) < MEDIUM_M:

@@ -120,6 +120,7 @@ def _look_at_photo(
     this_side = 1 - smoothstep(0.05, 0.25, mirrored(facing) - facing)
     near = smoothstep(0.25, 0.5, facing) * this_side
     bare = cv2.remap(shape.bare, xs, ys, cv2.INTER_LINEAR) * (facing > BARE_FACING) * this_side
+    near *= 1 - enlarge(shape.hangs, *size)  # where hanging hair ends is the shape's business: the photo may show it over clothes
     coverage = _main_patch((coarse * (1 - near) + alpha * near) * (1 - bare))
     shade = enlarge(shade_of(normals, light, power), *size)
     tone = np.log(linear / shade + TONE_OFFSET)

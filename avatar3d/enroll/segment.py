@@ -39,6 +39,10 @@ DARK_FRINGE, FRINGE_CLAIM = 0.90, 4.0  # of the forehead's lightness from which 
 FEATURES_SHARE = 0.2  # of the face's pixels may belong to brows, eyes, lips and nostrils
 TEXTURE_TELLS = 3.0  # hair's texture over the face's, 8-bit scale, below which it says nothing
 BALD_SHARE = 0.75  # of the crown in skin colour: no hair
+# Hair that hangs below the chin: looked for on a side where this many pixels' width of it pass the chin's height, down to this
+# far on the axis, and no further out than this over its reach beside the face.
+MIN_HANGING_PX, HANGING_FROM, LOWEST_HANGING, HANGING_SPREAD = 14.0, 0.12, -1.1, 1.2
+CLOTHES_PX, CLOTHES = 38.0, (-0.9, -0.3)  # half width and heights of the column below the chin that shows neck and clothes
 SPUR_DISC_PX = 27.0
 MIN_HAIR_PX = 700  # smaller masks are specks
 MIN_CROWN_PX = 50  # of the crown that a part of the mask must hold
@@ -98,6 +102,11 @@ def segment(work: WorkPicture, matte: np.ndarray | None = None) -> Segmentation:
     hair_mask[view] = mask
     hair_alpha = np.zeros(matte.shape, np.float32)
     hair_alpha[view] = alpha
+    if hair_mask.any():
+        hanging = _hanging(rgb, matte, hair_mask, frame)
+        hair_mask |= hanging
+        soft = guided_filter(rgb / 255.0, hanging.astype(np.float32), max(2, round(4 * frame.unit)), 1e-3) if hanging.any() else 0.0
+        hair_alpha = np.maximum(hair_alpha, soft * np.clip(full_matte * 1.2, 0.0, 1.0))
     return Segmentation(full_matte, hair_alpha, hair_mask, frame.face & (matte > 0.5) & ~hair_mask, confidence, notes)
 
 
@@ -209,6 +218,36 @@ def _parse(
     alpha = guided_filter(rgb / 255.0, mask.astype(np.float32), max(2, round(4 * frame.unit)), 1e-3)
     alpha *= np.clip(matte * 1.2, 0.0, 1.0)
     return mask, matte, alpha.astype(np.float32), confidence, notes
+
+
+def _hanging(rgb: np.ndarray, matte: np.ndarray, mask: np.ndarray, frame: _Frame) -> np.ndarray:
+    """(H, W) bool: hair below the chin that goes on from the mask; by colour, against the face and the clothes under it."""
+    unit, height = frame.unit, frame.height
+    passing = mask & ~frame.face & (height > AXIS_LOWEST) & (height < HANGING_FROM)
+    beside = mask & (height > AXIS_LOWEST) & (height < HANGING_FROM + 0.25)
+    axis_px = 1 / max(float(np.abs(np.diff(height, axis=0)).mean()), 1e-6)
+    allowed = np.zeros(mask.shape, bool)
+    for side in (-1, 1):
+        here = frame.lateral * side > 0
+        if (passing & here).sum() > MIN_HANGING_PX * unit * (HANGING_FROM - AXIS_LOWEST) * axis_px:
+            reach = HANGING_SPREAD * float(np.quantile(np.abs(frame.lateral[beside & here]), 0.98))
+            allowed |= here & (np.abs(frame.lateral) < reach)
+    allowed &= (height < HANGING_FROM) & (height > LOWEST_HANGING) & (matte > 0.5) & ~frame.face
+    clothes = (np.abs(frame.lateral) < CLOTHES_PX * unit) & (height > CLOTHES[0]) & (height < CLOTHES[1]) & (matte > 0.5)
+    skin = frame.inner & (height < frame.brow)
+    if not allowed.any() or clothes.sum() < MIN_HAIR_PX or skin.sum() < MIN_HAIR_PX:
+        return np.zeros(mask.shape, bool)
+    look = _features(rgb, unit)
+    ratio = np.full(mask.shape, -6.0, np.float32)
+    values = look[allowed]
+    other = [_Mixture.fit(look[where], SKIN_COLOURS).log_density(values) for where in (skin, clothes)]
+    ratio[allowed] = _Mixture.fit(look[mask], BACKDROP_COLOURS).log_density(values) - np.maximum(*other)
+    probability = (1.0 / (1.0 + np.exp(-np.clip(ratio, -6.0, 6.0)))).astype(np.float32)
+    probability = guided_filter(rgb / np.float32(255), probability, max(2, round(5 * unit)), 4e-4)
+    hair = cv2.morphologyEx(((probability > 0.5) & allowed).astype(np.uint8), cv2.MORPH_OPEN, _disc(9 * unit)) > 0
+    _, labels = cv2.connectedComponents((hair | mask).astype(np.uint8))
+    hair &= np.isin(labels, np.unique(labels[passing]))
+    return cv2.morphologyEx(hair.astype(np.uint8), cv2.MORPH_CLOSE, _disc(9 * unit)) > 0
 
 
 def _skin_coloured(look: np.ndarray, skin: np.ndarray) -> np.ndarray:

@@ -1,0 +1,69 @@
+import cv2
+import numpy as np
+import pytest
+from painted_head import HAIR, SIZE, paint
+
+from avatar3d.enroll.hair_shape import build_shape
+from avatar3d.enroll.segment import CHIN, Segmentation, segment
+
+WIDE_M, NARROW_M = 0.095, 0.062  # outer and inner edge of the painted curtains
+PLANE_M = -0.075  # about the ears
+
+
+@pytest.fixture(scope="module")
+def painted():
+    return paint()
+
+
+def curtains(painted, hem_m):
+    """(H, W) bool of hair that hangs from beside the forehead down to a height, on both sides."""
+    drawn = np.zeros((SIZE, SIZE), np.uint8)
+    for side in (-1, 1):
+        corners = np.array([[side * x, y, PLANE_M] for x, y in ((NARROW_M, 0.07), (WIDE_M, 0.07), (WIDE_M, hem_m), (NARROW_M, hem_m))])
+        cv2.fillConvexPoly(drawn, np.round(painted.work.camera.project(corners)[0]).astype(np.int32), 1)
+    return drawn > 0
+
+
+def seen(painted, hanging):
+    hair = painted.hair | hanging
+    matte = np.maximum(painted.matte, hanging)
+    return Segmentation(matte.astype(np.float32), hair.astype(np.float32), hair, matte > 0.9, 1.0)
+
+
+def test_hanging_hair_falls_to_its_hem_as_wide_as_the_photo_shows_it(painted):
+    shape = build_shape(painted.work, seen(painted, curtains(painted, -0.15)), painted.fit.vertices, painted.head)
+    points = shape.points(shape.radius)
+    hair = shape.coverage > 0.5
+    beside = hair & (np.abs(points[..., 1] + 0.12) < 0.01)
+    assert np.abs(points[beside, 0]).max() == pytest.approx(WIDE_M, abs=0.006)
+    assert points[hair, 1].min() == pytest.approx(-0.15, abs=0.02)
+    behind = hair & (points[..., 2] < PLANE_M - 0.03) & (np.abs(points[..., 0]) < 0.04)
+    assert points[behind, 1].min() < -0.12, "the back hangs as low as the sides"
+    front = points[hair & (points[..., 1] < -0.08)]
+    assert front[:, 2].max() < -0.01, "it falls behind the jaw, not before the face"
+
+
+def test_hair_that_ends_above_the_chin_hangs_nowhere(painted):
+    shape = build_shape(painted.work, seen(painted, curtains(painted, -0.06)), painted.fit.vertices, painted.head)
+    chin = painted.head.landmark_points(painted.fit.vertices)[CHIN, 1]
+    assert shape.points(shape.radius)[shape.coverage > 0.5][:, 1].min() > chin
+
+
+def test_hair_below_the_chin_is_found_and_a_dark_suit_is_not(painted):
+    suit = np.zeros((SIZE, SIZE), bool)
+    shoulders = painted.work.camera.project(np.array([[0, -0.15, PLANE_M]]))[0][0, 1]
+    suit[int(shoulders) :] = True
+    strands = cv2.GaussianBlur(np.random.default_rng(1).normal(size=(SIZE, SIZE)).astype(np.float32), (0, 0), sigmaX=0.8, sigmaY=6)
+    for hanging, low in ((curtains(painted, -0.13), True), (np.zeros((SIZE, SIZE), bool), False)):
+        picture = painted.work.rgb.astype(np.float32)
+        picture[suit] = (30, 32, 60)
+        picture[hanging] = HAIR
+        picture = np.clip(picture + (8 / strands.std() * strands * hanging)[..., None], 0, 255).astype(np.uint8)
+        work = type(painted.work)(picture, painted.work.camera, painted.work.landmarks_px, np.eye(2, 3), painted.work.inside)
+        found = segment(work, np.maximum(painted.matte, hanging | suit).astype(np.float32)).hair_mask
+        chin = int(painted.work.landmarks_px[CHIN, 1])
+        below = np.zeros_like(found)
+        below[chin + 5 : int(shoulders)] = True
+        if low:
+            assert (found & below & hanging).sum() > 0.8 * (below & hanging).sum()
+        assert (found & ~hanging & (np.arange(SIZE)[:, None] > chin)).sum() < 300
