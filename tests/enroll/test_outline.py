@@ -28,7 +28,8 @@ def met(bald, true, hair=0.0):
     matte = person_of(bald, true)
     hair_alpha = np.full(matte.shape, hair, np.float32)
     seen = Segmentation(matte, hair_alpha, hair_alpha > 0.5, matte > 0.5, 1.0)
-    fit = FaceFit(bald.work.camera, *(None,) * 2, MotionCode(), vertices, vertices.copy(), *(None,) * 3, 0.0, 0.0)
+    shapes = bald.head.expression
+    fit = FaceFit(bald.work.camera, *(None,) * 2, MotionCode(), vertices, vertices.copy(), shapes, *(None,) * 2, 0.0, 0.0, 0.0)
     return meet_outline(fit, bald.head, bald.work, seen)
 
 
