@@ -14,6 +14,8 @@ Form = Literal["live", "baked", "mesh"]
 FORMS: tuple[Form, ...] = ("live", "baked", "mesh")
 Precision = Literal["half", "byte"]
 PRECISIONS: tuple[Precision, ...] = ("half", "byte")
+Detail = Literal["full", "seen"]
+DETAILS: tuple[Detail, ...] = ("full", "seen")
 SURFACE_NONE, SURFACE_HEAD, SURFACE_HAIR = -1, 0, 1
 MAX_SUPERSAMPLE = 8  # 64 samples a pixel; more is only slower
 # Samples of one pixel belong to one surface when their depths differ by less than this, metres (a nostril's lip is deeper).
@@ -30,7 +32,8 @@ class RenderOptions:
     (avatar3d.render.hair_levels); None for all. precision: of the realtime renderer's textures, 16-bit floats, or 8-bit
     numbers with all that a hair level shows folded into one texture at the resting head's light; the reference has 32-bit
     floats. antialias: the realtime renderer softens the outline of the head's skin, at every depth, by a strip of one pixel.
-    Raises InputError on an unknown form or precision, a supersample outside 1..8 or less than one hair level.
+    detail: "full" draws every face and texel, "seen" as many as the picture shows (avatar3d.render.coarser). Raises InputError on
+    an unknown form, precision or detail, a supersample outside 1..8 or less than one hair level.
     """
 
     form: Form = "baked"
@@ -39,12 +42,15 @@ class RenderOptions:
     hair_levels: int | None = None
     precision: Precision = "half"
     antialias: bool = False
+    detail: Detail = "full"
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise InputError(f"unknown form {self.form!r}; expected one of {', '.join(FORMS)}")
         if self.precision not in PRECISIONS:
             raise InputError(f"unknown precision {self.precision!r}; expected one of {', '.join(PRECISIONS)}")
+        if self.detail not in DETAILS:
+            raise InputError(f"unknown detail {self.detail!r}; expected one of {', '.join(DETAILS)}")
         if not 1 <= self.supersample <= MAX_SUPERSAMPLE:
             raise InputError(f"supersample {self.supersample} is outside 1..{MAX_SUPERSAMPLE}")
         if self.hair_levels is not None and self.hair_levels < 1:

@@ -27,6 +27,7 @@ from avatar3d.render.arrays import BufferTexture, UniformBlock, field_table
 from avatar3d.render.asking import SOURCES, Asking, Lit, ask
 from avatar3d.render.bounds import face_bounds
 from avatar3d.render.build import Build
+from avatar3d.render.coarser import Steps, halved_color
 from avatar3d.render.facing import face_planes, heights
 from avatar3d.render.fold import available_form, folded_hair, hair_field, skin_detail, skin_field
 from avatar3d.render.frame import Form, Precision, RenderOptions
@@ -246,19 +247,25 @@ class Rebake:
 @dataclass
 class GpuAvatar:
     """An avatar on the GPU. scope: every GL object. groups: (first, count) of the indices sent last in drawing order, see GROUPS,
-    and within each by where the live form asks the field (SOURCES)."""
+    and within each by where the live form asks the field (SOURCES).
+
+    steps: the avatar's coarser forms; theirs on the GPU share the programs.
+    """
 
     context: Any
     avatar: Avatar
+    _programs: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    _written: dict[int, dict[str, bytes]] = field(default_factory=dict)  # by program
+    _same_hair: GpuAvatar | None = None  # whose hair's textures this one draws with
     layout: Layout = field(init=False)
+    steps: Steps = field(init=False)
     groups: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     dynamic: np.ndarray = field(init=False)
     scope: list[Any] = field(default_factory=list)
     passes: dict[Variant, Passes] = field(default_factory=dict)
     deltas: list[Any] = field(default_factory=list)
     _textures: dict[tuple[str, object, str | None], Any] = field(default_factory=dict)
-    _programs: dict[tuple[str, str], Any] = field(default_factory=dict)
-    _written: dict[int, dict[str, bytes]] = field(default_factory=dict)  # by program
+    _coarser: list[GpuAvatar] = field(default_factory=list)
     _own: dict[tuple[int | None, Precision], Avatar] = field(default_factory=dict)
     _details: dict[Precision, Moving] = field(default_factory=dict)
     _rebakes: dict[tuple[str, object, str | None], Rebake] = field(default_factory=dict)
@@ -268,6 +275,7 @@ class GpuAvatar:
 
     def __post_init__(self) -> None:
         avatar = self.avatar
+        self.steps = Steps(avatar)
         self._base_color = avatar.base_color
         self.layout = layout = layout_of(avatar)
         count = len(avatar.vertices)
@@ -291,6 +299,21 @@ class GpuAvatar:
             shell_static = np.concatenate([hair.base, hair.extent, layout.hair_normals, hair.uv], axis=1).astype(np.float32)
             self.hair_static_buffer = self._kept(self.context.buffer(shell_static.tobytes()))
             self.hair_shade_buffer = self._kept(self.context.buffer(reserve=len(hair.base) * 12, dynamic=True))
+
+    def at(self, step: int) -> GpuAvatar:
+        """The avatar as coarse as a step of `steps`."""
+        while len(self._coarser) < step:
+            own = self.steps[len(self._coarser) + 1]
+            same_hair = self if own.hair is self.avatar.hair else None
+            self._coarser.append(GpuAvatar(self.context, own, self._programs, self._written, same_hair))
+        return self if step == 0 else self._coarser[step - 1]
+
+    def shows(self, scene: Scene) -> GpuAvatar:
+        """That of the avatar and its coarser forms which a scene shows; raises InputError where it shows another."""
+        found = next((each for each in (self, *self._coarser) if each.avatar is scene.avatar), None)
+        if found is None:
+            raise InputError("the scene shows another avatar than the one that is loaded; prepare it anew")
+        return found
 
     @property
     def morph(self) -> GpuMorph:
@@ -334,6 +357,9 @@ class GpuAvatar:
 
     def release(self) -> None:
         """Free every GL object."""
+        for coarse in self._coarser:
+            coarse.release()
+        self._coarser.clear()
         for resource in reversed(self.scope):
             resource.release()
         self.scope.clear()
@@ -467,6 +493,11 @@ class GpuAvatar:
                     texels = _texels(rgb, colors, detail.at(moved, 0, region[0])[:, region[1]])
                 texture.write(texels.tobytes(), viewport=(left, top, width, height))
                 sent += texels.nbytes
+        for coarse in self._coarser:
+            smaller = full_width // coarse.avatar.base_color.shape[1]
+            rows, columns = (slice(part.start // smaller, -(-part.stop // smaller)) for part in region)
+            around = self._base_color[rows.start * smaller : rows.stop * smaller, columns.start * smaller : columns.stop * smaller]
+            sent += coarse.update_base_color(halved_color(around, smaller.bit_length() - 1), columns.start, rows.start)
         return sent
 
     def rebake(self, variant: Variant, weights: np.ndarray, left: Callable[[], bool] | None) -> int:
@@ -477,8 +508,8 @@ class GpuAvatar:
         if variant.form != "baked":
             return 0
         sent = 0
-        for entry in (("base_color", True, variant.colors), ("hair_folded", (variant.hair_levels, True), variant.precision)):
-            rebake = self._rebakes.get(entry)
+        of_hair = (self._same_hair or self)._rebakes.get(("hair_folded", (variant.hair_levels, True), variant.precision))
+        for rebake in (self._rebakes.get(("base_color", True, variant.colors)), of_hair):
             if rebake is not None:
                 rebaker = rebake.rebaker
                 busy = rebaker.aim(weights) if left is not None else rebaker.aim(weights, tolerance=0.0, anew=True)
@@ -496,7 +527,7 @@ class GpuAvatar:
 
     def _variant_textures(self, avatar: Avatar, variant: Variant) -> dict[str, Any]:
         """{sampler: texture}."""
-        form, levels, precision, build, colors = variant.form, variant.hair_levels, variant.precision, variant.build, variant.colors
+        form, precision, build, colors = variant.form, variant.precision, variant.build, variant.colors
         baked = form == "baked"
         textures = {"base_color": self._once("base_color", baked, colors, lambda: self._skin_color(avatar, variant))}
         if baked:
@@ -510,7 +541,7 @@ class GpuAvatar:
             textures["field_table"] = self._once(
                 "field_table", (table, precision), numbers, lambda: self._kept(field_table(self.context, params, table, numbers))
             )
-            asking, hair_asking = self._asking, self._hair_asking.get(levels)
+            asking, hair_asking = self._asking, self._hair_asking.get(variant.hair_levels)
             assert asking is not None
             textures["field_hidden"] = self._once(
                 "field_hidden", "live", precision, lambda: self._shared(params, asking, [avatar.vertices])
@@ -519,12 +550,18 @@ class GpuAvatar:
                 hair = avatar.hair
                 places = [hair.base + level * hair.extent for level in hair.levels]
                 textures["hair_hidden"] = self._once(
-                    "hair_hidden", ("live", levels), precision, lambda: self._shared(params, hair_asking, places)
+                    "hair_hidden", ("live", variant.hair_levels), precision, lambda: self._shared(params, hair_asking, places)
                 )
-        shells = avatar.hair
-        if shells is None:
-            return textures
-        if form == "live":
+        return textures | (self._hair_textures(avatar, variant) if avatar.hair is not None else {})
+
+    def _hair_textures(self, avatar: Avatar, variant: Variant) -> dict[str, Any]:
+        """{sampler: texture} of the hair's look."""
+        if self._same_hair is not None:
+            return self._same_hair._hair_textures(avatar, variant)
+        shells, textures = avatar.hair, dict[str, Any]()
+        levels, precision, colors, baked = variant.hair_levels, variant.precision, variant.colors, variant.form == "baked"
+        assert shells is not None
+        if variant.form == "live":
             textures["hair_color"] = self._once("hair_color", None, colors, lambda: self._color(shells.color, colors))
             # Half floats are filtered in full precision everywhere; 8-bit textures are not, which would move the cut edge.
             opacity = shells.opacity[..., None] / np.float32(255)
@@ -727,7 +764,7 @@ class GpuAvatar:
         if asking is not None:
             groups = _live_faces(avatar, asking)
         else:
-            faces = self._hair_faces[variant.hair_levels, variant.form == "baked"]
+            faces = (self._same_hair or self)._hair_faces[variant.hair_levels, variant.form == "baked"]
             groups = [faces.solid, faces.cut, *faces.outer]
         ends = np.cumsum([len(group) for group in groups])
         levels = [level for level in (0, 0, *range(1, len(shells.levels))) for _ in kinds]
@@ -759,10 +796,11 @@ class GpuAvatar:
         self, kind: str, defines: dict[str, object], generated: dict[str, str], textures: dict[str, Any], fragment: str = ""
     ) -> Any:
         """The program of a kind of vertex shader, with its fragment shader or the one of another kind."""
-        names = f"{kind}_vertex.glsl", f"{fragment or kind}_fragment.glsl"
-        sources = (assemble(names[0], defines, generated), assemble(names[1], defines, generated))
-        if sources not in self._programs:
-            program = self._kept(self.context.program(vertex_shader=sources[0], fragment_shader=sources[1]))
+        key = (kind, fragment, *sorted(map(str, defines.items())), *generated.values())
+        if key not in self._programs:
+            names = f"{kind}_vertex.glsl", f"{fragment or kind}_fragment.glsl"
+            vertex, pixel = (assemble(name, defines, generated) for name in names)
+            program = self._kept(self.context.program(vertex_shader=vertex, fragment_shader=pixel))
             own = {"field_hidden": "hair_hidden"} if kind == "hair" else {}
             if defines.get("CUT"):
                 own["hair_folded"] = "hair_cut"
@@ -773,8 +811,8 @@ class GpuAvatar:
                         textures[source].assign(program, name, UNITS[source])
                     else:
                         program[name].value = UNITS[source]
-            self._programs[sources] = program
-        return self._programs[sources]
+            self._programs[key] = program
+        return self._programs[key]
 
     def _pass(self, program: Any, buffers: list[tuple[Any, str, tuple[str, ...]]], indices: Any, instances: int) -> Pass:
         """A vertex array over interleaved buffers; attributes that the program does not use are skipped as padding."""

@@ -20,6 +20,7 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.extras import pip_install
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.build import Build
+from avatar3d.render.coarser import STEPS
 from avatar3d.render.facing import edge_on_m3
 from avatar3d.render.fold import available_form
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
@@ -102,6 +103,7 @@ class RealtimeRenderer:
         self._targets: dict[tuple[int, int], _Target] = {}
         self._hidden: HiddenArea | None = None
         self._gathering: Gathering | None = None
+        self._step = 0  # as coarse as the head was drawn last (avatar3d.render.coarser), and will be prepared next
         self._info: dict[str, str] | None = None
         # Called with "head", "hair base" or "hair levels", gives what each stage of a view is drawn within: for measuring.
         self.stage: Callable[[str], AbstractContextManager[Any]] = nullcontext
@@ -145,20 +147,28 @@ class RealtimeRenderer:
                 for way in stereo:
                     self._ready(avatar, form if isinstance(form, RenderOptions) else RenderOptions(form), way)
 
-    def _ready(self, avatar: Avatar, options: RenderOptions, stereo: Stereo = "passes") -> tuple[GpuAvatar, Passes]:
-        """The avatar on the GPU with what the options need."""
+    def _ready(self, avatar: Avatar, options: RenderOptions, stereo: Stereo = "passes") -> GpuAvatar:
+        """The avatar on the GPU, with what the options need in each of its coarser forms that they may ask for."""
         if self._loaded is None or self._loaded.avatar is not avatar:
             self._switch(avatar)
         assert self._loaded is not None
-        loaded, variant = self._loaded, Variant.of(avatar, options, self.build, stereo)
-        if variant not in loaded.passes:
-            loaded.compile(variant)
-            self._warm(loaded, variant)
-        return loaded, loaded.passes[variant]
+        for step in range(STEPS + 1 if options.detail == "seen" else 1):
+            self._passes(self._loaded.at(step), options, stereo)
+        return self._loaded
+
+    def _passes(self, drawn: GpuAvatar, options: RenderOptions, stereo: Stereo = "passes") -> Passes:
+        """The programs of a whole or a coarser avatar, compiled at their first use."""
+        variant = Variant.of(drawn.avatar, options, self.build, stereo)
+        if variant not in drawn.passes:
+            drawn.compile(variant)
+            if drawn is self._loaded:  # the coarser share its programs
+                self._warm(drawn, variant)
+        return drawn.passes[variant]
 
     def _switch(self, avatar: Avatar) -> None:
         """Make `avatar` the loaded one, uploading it unless it was kept; the longest unused makes room."""
         self._loaded = None
+        self._step = 0
         found = next((kept for kept in self._kept if kept.avatar is avatar), None)
         if found is None:
             while len(self._kept) >= self._keep:
@@ -227,11 +237,17 @@ class RealtimeRenderer:
                         f"a {camera.width}×{camera.height} picture with supersample {factor} is over this driver's limit of "
                         f"{limit} pixels a side; make it smaller or lower the supersample"
                     )
-            loaded, passes = self._ready(avatar, options)
-            scene = build_scene(avatar, motion, loaded.layout)
-            self._write_scene(loaded, scene)
-            loaded.rebake(Variant.of(avatar, options, self.build), motion.weights, None)
-            return [self._frame(loaded, scene, camera, passes, options) for camera in cameras]
+            loaded = self._ready(avatar, options)
+            frames = []
+            scene: Scene | None = None
+            for camera in cameras:
+                drawn = loaded.at(loaded.steps.drawn(options, motion, [camera]))
+                if scene is None or scene.avatar is not drawn.avatar:
+                    scene = build_scene(drawn.avatar, motion, drawn.layout)
+                    self._write_scene(drawn, scene)
+                    drawn.rebake(Variant.of(drawn.avatar, options, self.build), motion.weights, None)
+                frames.append(self._frame(drawn, scene, camera, self._passes(drawn, options), options))
+            return frames
 
     def rebake(
         self,
@@ -249,7 +265,8 @@ class RealtimeRenderer:
         loaded = self._require_loaded()
         until = clock() + budget_ms / 1e3
         with self._current():
-            return loaded.rebake(Variant.of(loaded.avatar, options, self.build), motion.weights, lambda: clock() < until)
+            drawn = loaded.at(self._step if options.detail == "seen" else 0)
+            return drawn.rebake(Variant.of(drawn.avatar, options, self.build), motion.weights, lambda: clock() < until)
 
     def pose(self, motion: MotionCode) -> Scene:
         """The loaded avatar's scene at a motion code; sends nothing."""
@@ -257,10 +274,16 @@ class RealtimeRenderer:
         return build_scene(loaded.avatar, motion, loaded.layout)
 
     def prepare(self, motion: MotionCode) -> Scene:
-        """Pose the loaded avatar and send it to the GPU, so that `draw` of the scene waits only for the cameras."""
-        scene = self.pose(motion)
+        """Pose the loaded avatar and send it to the GPU, so that `draw` of the scene waits only for the cameras.
+
+        It is as coarse as the last pictures asked for; where the next ask for more or less, `draw` prepares it anew.
+        """
+        return self._prepare(self._require_loaded().at(self._step), motion)
+
+    def _prepare(self, drawn: GpuAvatar, motion: MotionCode) -> Scene:
+        scene = build_scene(drawn.avatar, motion, drawn.layout)
         with self._current():
-            self._write_scene(self._require_loaded(), scene)
+            self._write_scene(drawn, scene)
         return scene
 
     def draw(
@@ -304,9 +327,14 @@ class RealtimeRenderer:
         if len(wanted) != len(cameras) or (stereo != "passes" and parts is not None):
             raise InputError(f"{len(wanted)} parts were given for {len(cameras)} cameras drawn in {stereo}; expected one a pass")
         with self._current():
-            loaded, passes = self._ready(avatar, options, stereo)
-        scene = motion if isinstance(motion, Scene) else self.prepare(motion)
+            loaded = self._ready(avatar, options, stereo)
+        code = motion.motion if isinstance(motion, Scene) else motion
+        self._step = loaded.steps.drawn(options, code, cameras, self._step)
+        drawn = loaded.at(self._step)
+        as_prepared = isinstance(motion, Scene) and loaded.shows(motion) is drawn
+        scene = motion if isinstance(motion, Scene) and as_prepared else self._prepare(drawn, code)
         with self._current():
+            passes = self._passes(drawn, options, stereo)
             self.context.enable_direct(GL_FRAMEBUFFER_SRGB)
             if stereo == "sides":
                 self.context.enable_direct(CLIP_DISTANCE)
@@ -325,7 +353,7 @@ class RealtimeRenderer:
                     framebuffer.scissor = None if cut is area else cut
                     if any(each is not None for each in unseen):
                         self._hide(unseen if len(together) > 1 else unseen[index : index + 1], stereo)
-                    self._draw_views(loaded, scene, together, framebuffer, area, passes, options, part)
+                    self._draw_views(drawn, scene, together, framebuffer, area, passes, options, part)
             finally:
                 for framebuffer in framebuffers:
                     framebuffer.scissor = None

@@ -21,6 +21,7 @@ from avatar3d.color import srgb_to_linear
 from avatar3d.field.network import NeuralField
 from avatar3d.geometry import unit
 from avatar3d.motion.code import MotionCode
+from avatar3d.render.coarser import Steps
 from avatar3d.render.fold import VertexField, available_form, folded_hair, hair_field, skin_detail, skin_field
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
 from avatar3d.render.hair_levels import merge_levels
@@ -343,11 +344,12 @@ def _one_thread() -> Iterator[None]:
 
 
 class ReferenceRenderer:
-    """Draws with torch on the CPU; holds no state but its description."""
+    """Draws with torch on the CPU; holds no state but its description and the coarser forms of what it drew last."""
 
     name = "reference"
 
     def __init__(self) -> None:
+        self._steps: Steps | None = None
         self.info = {"vendor": "avatar3d", "renderer": "reference (torch, CPU)", "version": str(torch.__version__)}
 
     def render(
@@ -355,12 +357,19 @@ class ReferenceRenderer:
     ) -> list[Frame]:
         """One Frame per camera."""
         options = options or RenderOptions()
-        scene = build_scene(merge_levels(avatar, options.hair_levels), motion)
-        textures, residual = shading_of(scene, options.form)
-        return [self._frame(scene, camera, textures, residual, options) for camera in cameras]
+        if self._steps is None or self._steps[0] is not avatar:
+            self._steps = Steps(avatar)
+        steps = self._steps
+
+        @cache
+        def posed(step: int) -> tuple[Scene, Textures, Residual | None]:
+            scene = build_scene(merge_levels(steps[step], options.hair_levels), motion)
+            return scene, *shading_of(scene, options.form)
+
+        return [self._frame(*posed(steps.drawn(options, motion, [camera])), camera, options) for camera in cameras]
 
     def _frame(
-        self, scene: Scene, camera: Camera, textures: Textures, residual: Residual | None, options: RenderOptions
+        self, scene: Scene, textures: Textures, residual: Residual | None, camera: Camera, options: RenderOptions
     ) -> Frame:
         factor = options.supersample
         sampled = camera.resized(camera.width * factor, camera.height * factor)

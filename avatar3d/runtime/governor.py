@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from avatar3d.errors import InputError
 from avatar3d.files import read_yaml, shown
-from avatar3d.render.frame import Form, Precision, RenderOptions
+from avatar3d.render.frame import Detail, Form, Precision, RenderOptions
 from avatar3d.resources import config_path
 
 RUNGS = ("live", "baked", "reduced", "blendshape")
@@ -43,6 +43,7 @@ class RungSettings:
     scales: tuple[float, ...]
     precision: Precision = "half"
     antialias: bool = False
+    detail: Detail = "full"
 
     def __post_init__(self) -> None:
         _ = self.options(1.0)  # raises where the renderer has no such drawing
@@ -55,7 +56,9 @@ class RungSettings:
     def options(self, scale: float) -> RenderOptions:
         """How the renderer draws this rung at a scale."""
         soft = self.antialias and scale == 1
-        return RenderOptions(self.form, hair_levels=self.hair_levels, precision=self.precision, antialias=soft)
+        return RenderOptions(
+            self.form, hair_levels=self.hair_levels, precision=self.precision, antialias=soft, detail=self.detail
+        )
 
 
 @dataclass(frozen=True)

@@ -251,13 +251,20 @@ class Stage:
         """Fill float framebuffers, one a camera, with how far each visible point moved since `before`, in normalised device
         coordinates (avatar3d.render.motion_vectors), and their depth. Cameras: of the scene's frame, as `whole` gives them.
         """
-        (old_scenes, old_cameras), (scenes, cameras) = before, now
+        (old_scenes, old_cameras), (scenes, cameras) = ((self._whole(told), seen) for told, seen in (before, now))
         if not self._motion:
             self._motion = [MotionVectors(self._context, scene, ndc=True) for scene in scenes]
         for old_camera, camera, framebuffer in zip(old_cameras, cameras, framebuffers, strict=True):
             for index, (place, vectors) in enumerate(zip(self.places, self._motion, strict=True)):
                 old, new = (old_scenes[index], place.camera(old_camera)), (scenes[index], place.camera(camera))
                 vectors.draw(old, new, framebuffer, clear=index == 0)
+
+    def _whole(self, scenes: Sequence[Scene]) -> list[Scene]:
+        """Scenes of the heads with all their faces, whatever they were prepared as: what is compared has the same vertices."""
+        return [
+            scene if scene.avatar is renderer.avatar else renderer.pose(scene.motion)
+            for renderer, scene in zip(self._renderers, scenes, strict=True)
+        ]
 
     def measure(self, width: int, height: int, eyes: int = 2) -> tuple[float | None, ...]:
         """Milliseconds that drawing a width × height image for one or two eyes takes at each level; None for what the avatars lack.
