@@ -49,7 +49,7 @@ def refine_hair(avatar: Avatar, evidence: PhotoEvidence) -> Avatar:
         return avatar
     shells = _refined_opacity(avatar, evidence)
     avatar = replace(avatar, hair=shells)
-    return replace(avatar, hair=replace(shells, color=_refined_color(avatar, evidence, srgb_to_linear(evidence.rgb))))
+    return replace(avatar, hair=replace(shells, color=_refined_color(avatar, evidence, _in_hair_hue(evidence))))
 
 
 def settle_hair(avatar: Avatar, evidence: PhotoEvidence) -> Avatar:
@@ -64,7 +64,7 @@ def settle_hair(avatar: Avatar, evidence: PhotoEvidence) -> Avatar:
         renderer.render(avatar, evidence.motion, [evidence.camera], RenderOptions(form=form))[0].rgba[..., :3]
         for form in ("live", "mesh")
     )
-    wanted = np.clip(srgb_to_linear(evidence.rgb) - (live - mesh), 0, 1)
+    wanted = np.clip(_in_hair_hue(evidence) - (live - mesh), 0, 1)
     return replace(avatar, hair=replace(avatar.hair, color=_refined_color(avatar, evidence, wanted)))
 
 
@@ -199,7 +199,7 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) 
     if not len(kept):
         return hair.color
     pixels, row = np.unique(seen.pixel[kept], return_inverse=True)
-    photo = _in_hair_hue(linear, sure.reshape(evidence.matte.shape)).reshape(-1, 3)[pixels]
+    photo = linear.reshape(-1, 3)[pixels]
     # Light differs between channels by far less than it varies over the head: one matrix in luma, its tint in the target.
     shade = seen.shade[kept]
     grey = shade.mean(1)
@@ -236,9 +236,11 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) 
     return to_u8(linear_to_srgb(color))
 
 
-def _in_hair_hue(linear: np.ndarray, sure: np.ndarray) -> np.ndarray:
-    """The (h, w, 3) linear picture with the tints of backdrop and sky taken out of the hair; sure: (h, w) where it is hair."""
-    held, _ = hold_hue(np.log(np.maximum(linear, 0) + TONE_OFFSET).astype(np.float32), sure)
+def _in_hair_hue(evidence: PhotoEvidence) -> np.ndarray:
+    """(h, w, 3) linear photo with the tints of backdrop and sky taken out of the hair."""
+    assert evidence.hair_alpha is not None
+    sure = smoothstep(*SURE_HAIR, np.clip(np.minimum(evidence.matte, evidence.hair_alpha), 0, 1)).astype(np.float32)
+    held, _ = hold_hue(np.log(srgb_to_linear(evidence.rgb) + TONE_OFFSET).astype(np.float32), sure)
     return np.maximum(np.exp(held) - TONE_OFFSET, 0)
 
 

@@ -29,7 +29,7 @@ def avatar():
     plain = synthetic_avatar(hair=False)
     fine = plain.base_color.repeat(8, 0).repeat(8, 1)  # coarse texels would span the edge of where the field acts
     low, high = box_of(plain)
-    config = FieldConfig(levels=2, coarsest=4, finest=8, table_scale=0.5, output_scale=0.15)
+    config = FieldConfig(levels=2, features=2, coarsest=4, finest=8, table_scale=0.5, output_scale=0.15)
     return dataclasses.replace(
         plain,
         base_color=fine,
@@ -70,7 +70,7 @@ def test_settled_hair_shows_the_photo_with_the_field_on() -> None:
     matte = frame.rgba[..., 3].astype(np.float32)
     evidence = PhotoEvidence(photo, CAMERA, MOTION, matte, hair.astype(np.float32))
     low, high = box_of(plain)
-    config = FieldConfig(levels=2, coarsest=4, finest=8, table_scale=0.5, output_scale=0.15)
+    config = FieldConfig(levels=2, features=2, coarsest=4, finest=8, table_scale=0.5, output_scale=0.15)
     lit = dataclasses.replace(refine_hair(plain, evidence), neural_field=new_field(0, config, low, high))
 
     def error(avatar) -> float:
