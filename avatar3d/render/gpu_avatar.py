@@ -58,11 +58,11 @@ from avatar3d.render.shaders import (
 )  # fmt: skip
 from avatar3d.render.stereo import EYES, Stereo
 
-# Texture units, one for each sampler of shaders/; the hair has its own of some.
+# Texture units, one for each sampler of shaders/ that one form's programs share; the hair has its own of some.
 UNITS = {
     "base_color": 0, "delta_0": 1, "delta_1": 2, "delta_2": 3, "delta_3": 4, "field_table": 5, "hair_color": 6,
     "hair_opacity": 7, "hair_folded": 8, "hair_cut": 9, "field_hidden": 10, "hair_hidden": 11, "moving": 12, "FieldNetwork": 13,
-    "resting": 14, "edges": 6,  # of vertex shaders, which have no hair_color
+    "resting": 14, "edges": 16,
     # Of the live form, which has none of the others that lie there.
     "gathered_look": 8, "gathered_light": 9, "gathered_place": 10, "gathered_shaded": 11, "gathered_depth": 15,
 }  # fmt: skip

@@ -189,6 +189,18 @@ def test_a_head_morphed_by_the_gpu_is_the_same(
         assert (a.surface != b.surface).mean() <= 1e-4
 
 
+def test_what_a_gpu_morphs_needs_nothing_that_another_form_left_bound(avatar: Avatar, moved: MotionCode) -> None:
+    options = RenderOptions("live", antialias=True)
+    pictures = []
+    for morph in VALUES["morph"]:
+        fresh = RealtimeRenderer(build=Build(morph=morph))
+        try:
+            pictures.append(fresh.render(avatar, moved, [view(0.3, 0.1, SIZE, SIZE)], options))
+        finally:
+            fresh.close()
+    assert pictures_psnr_db(*pictures) >= ROUNDED_DB
+
+
 def test_a_gpu_that_morphs_asks_for_no_posed_vertex(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
     options = RenderOptions("baked", antialias=True)
     realtime.build = Build(morph="gpu")
