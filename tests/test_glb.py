@@ -312,6 +312,12 @@ def _with_nan_vertex(document: dict, body: bytes) -> bytes:
     return _pack(document, body[:start] + struct.pack("<f", float("nan")) + body[start + 4 :])
 
 
+def _with_levels_beyond_floats(document: dict, body: bytes) -> bytes:
+    view = document["bufferViews"][document["extensions"][EXTENSION]["hair"]["levels"]["bufferView"]]
+    start = view["byteOffset"]
+    return _pack(document, body[:start] + struct.pack("<2f", -3e38, 3e38) + body[start + 8 :])
+
+
 def _edited(change: Callable[[dict], object]) -> Callable[[dict, bytes], bytes]:
     def edit(document: dict, body: bytes) -> bytes:
         change(document)
@@ -366,6 +372,7 @@ def _damage_base_color(document: dict, body: bytes) -> bytes:
         (_edited(lambda d: _content(d)["texture"]["baseColor"].update(width=65)), "baseColor is .*stated"),
         (_edited(lambda d: _content(d)["texture"]["baseColor"].update(width=9000)), "width is not a whole number"),
         (_damage_base_color, "the picture baseColor cannot be decoded"),
+        (_with_levels_beyond_floats, "hair levels do not rise within 0 to 2"),
         (_with_nan_vertex, "vertices holds a value that is not finite"),
         (_edited(lambda d: _content(d)["light"].pop()), "light does not have the shape"),
         (_edited(lambda d: _content(d)["photoCamera"].update(near=20.0)), "expected 0 < near < far"),

@@ -22,6 +22,7 @@ from avatar3d.motion.code import ARKIT_NAMES, MotionCode
 
 MAX_VERTICES = 200_000
 MAX_DELTAS = 64
+MAX_LEVEL = 2.0  # of hair, in its extent; the writer's outermost lies at 1.2
 MAX_FIELD_LEVELS = 32
 MAX_MLP_LAYERS = 8
 MAX_MOTION = 16  # directions of a bake
@@ -155,8 +156,8 @@ def _read_hair(reader: GltfReader, content: Json) -> HairShells:
     shells = len(levels)
     if not 1 <= shells <= MAX_SHELLS:
         raise reader.damaged(f"{shells} hair levels, expected 1 to {MAX_SHELLS}")
-    if (np.diff(levels) <= 0).any():
-        raise reader.damaged("the hair levels do not rise")
+    if (levels[1:] <= levels[:-1]).any() or levels[0] < 0 or levels[-1] > MAX_LEVEL:
+        raise reader.damaged(f"the hair levels do not rise within 0 to {MAX_LEVEL:g}")
     maps = []
     for entry in reader.entries(content, "opacity", MAX_SHELLS):
         pixels = reader.picture({"opacity": entry}, "opacity", ("L", "RGBA"))
