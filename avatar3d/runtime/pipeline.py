@@ -140,7 +140,8 @@ class Pipeline:
         """Seconds since the newest capture, or since the start; 0 where there is no source to wait for."""
         if not self._threads:
             return 0.0
-        newest = self._opened_ns if self._state is None else self._state.codes[-1].time_ns
+        state = self._state  # once: the motion thread may begin anew meanwhile
+        newest = self._opened_ns if state is None else state.codes[-1].time_ns
         return max(0.0, (now_ns - newest) / 1e9)
 
     def close(self) -> None:
