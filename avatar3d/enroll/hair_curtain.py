@@ -5,7 +5,7 @@ It is a surface over the hair's ray map like the rest, and takes over from it be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.ndimage import map_coordinates, maximum_filter1d, minimum_filter1d, uniform_filter1d
@@ -22,6 +22,8 @@ MIN_WIDTH_M = 0.008  # narrower strips are strays, or clothes
 FRONT_M = 0.038  # the curtain's depth before the ears' plane: it falls behind the jaw
 ROUNDNESS = 2.4  # exponent of its super-elliptic cross-section
 BACK_CLEARANCE_M, BACK_SLOPE = 0.012, 0.12  # behind the bare head; leaning toward the neck by this much of the drop
+MIN_HALF_M = 0.04  # of the cross-section's width, and of its depth behind the ears: a neck's
+SECTION_POINTS = 33  # of half a cross-section
 TAKE_OVER_M = 0.03  # height over which it takes over from the hair above, from the ears' lower end on
 EDGE_M = 0.004  # softness of its hem and inner edge
 REACH_M = np.arange(0.05, 0.38, 0.004)  # along a ray
@@ -72,11 +74,18 @@ def hanging_curtain(
     strips = {side: _strip(camera, hair, heights, plane, side) for side in (-1, 1)}
     if all(strip is None or strip.hem > chin - MIN_BELOW_CHIN_M for strip in strips.values()):
         return None
-    left, right = (strips[side] or strips[-side] for side in (-1, 1))
-    assert left is not None and right is not None
     bare = centre + rays * scalp[..., None]
     behind = bare[np.abs(bare[..., 1] - top) < 0.04]
     back = plane - float(behind[:, 2].min()) + BACK_CLEARANCE_M
+
+    def depth_behind(y: np.ndarray) -> np.ndarray:
+        return np.maximum(back - BACK_SLOPE * np.clip(top - y, 0, None), MIN_HALF_M)
+
+    for side, strip in strips.items():
+        if strip is not None:
+            strips[side] = replace(strip, outer=_half_width(camera, strip.outer, heights, depth_behind(heights), plane, side))
+    left, right = (strips[side] or strips[-side] for side in (-1, 1))
+    assert left is not None and right is not None
 
     def by_height(values: tuple[np.ndarray, np.ndarray], x: np.ndarray, y: np.ndarray) -> np.ndarray:
         at = -y  # np.interp wants rising places
@@ -85,7 +94,7 @@ def hanging_curtain(
     radius = np.full(scalp.shape, REACH_M[0])
     for reach in REACH_M:
         x, y, z = np.moveaxis(centre + rays * reach, -1, 0)
-        depth = np.where(z > plane, FRONT_M, np.maximum(back - BACK_SLOPE * np.clip(top - y, 0, None), 0.04))
+        depth = np.where(z > plane, FRONT_M, depth_behind(y))
         width = by_height((left.outer, right.outer), x, y)
         within = (np.abs(x) / width) ** ROUNDNESS + (np.abs(z - plane) / depth) ** ROUNDNESS < 1
         radius = np.where(within, reach, radius)
@@ -130,3 +139,24 @@ def _strip(camera: Camera, hair: np.ndarray, heights: np.ndarray, plane: float, 
         return np.r_[steady, np.full(len(heights) - len(steady), steady[-1])]
 
     return _Side(smooth(outer) + STEP_M / 2, smooth(inner), float(heights[last]))
+
+
+def _half_width(
+    camera: Camera, outer: np.ndarray, heights: np.ndarray, behind: np.ndarray, plane: float, side: int
+) -> np.ndarray:
+    """(N,) half widths of the cross-sections that reach as far out in the photo as the points `outer` of the plane do.
+
+    Beside a head that is turned, what reaches furthest is the back of the hair. behind: (N,) depths of the sections there, metres.
+    """
+    widths = np.arange(MIN_HALF_M, WIDEST_M + STEP_M, STEP_M)
+    angle = np.linspace(-np.pi / 2, np.pi / 2, SECTION_POINTS)
+    across, along = np.abs(np.cos(angle)) ** (2 / ROUNDNESS), np.abs(np.sin(angle)) ** (2 / ROUNDNESS) * np.sign(angle)
+    half = []
+    for reach, height, depth in zip(outer, heights, behind, strict=True):
+        z = plane + along * np.where(along > 0, FRONT_M, depth)
+        section = np.stack(np.broadcast_arrays(side * widths[:, None] * across, height, z), -1)
+        (middle, edge), _ = camera.project(np.array([[0, height, plane], [side * reach, height, plane]]))
+        outward = (edge - middle) / np.linalg.norm(edge - middle)
+        drawn = ((camera.project(section)[0] - middle) @ outward).max(1)
+        half.append(np.interp((edge - middle) @ outward, drawn, widths))
+    return np.array(half)

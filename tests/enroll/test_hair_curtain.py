@@ -1,10 +1,14 @@
 import cv2
 import numpy as np
 import pytest
-from painted_head import HAIR, SIZE, paint
+from painted_head import DISTANCE_M, HAIR, SIZE, paint
 
-from avatar3d.enroll.hair_shape import build_shape
+from avatar3d.camera import Camera
+from avatar3d.enroll.hair_curtain import hanging_curtain
+from avatar3d.enroll.hair_grid import cell_centres, ray_directions
+from avatar3d.enroll.hair_shape import COLUMNS, ROWS, build_shape, scalp_map
 from avatar3d.enroll.segment import CHIN, Segmentation, segment
+from avatar3d.head.model import SKIN
 
 WIDE_M, NARROW_M = 0.095, 0.062  # outer and inner edge of the painted curtains
 PLANE_M = -0.075  # about the ears
@@ -67,3 +71,23 @@ def test_hair_below_the_chin_is_found_and_a_dark_suit_is_not(painted):
         if low:
             assert (found & below & hanging).sum() > 0.8 * (below & hanging).sum()
         assert (found & ~hanging & (np.arange(SIZE)[:, None] > chin)).sum() < 300
+
+
+@pytest.mark.parametrize("yaw_deg", [-50, -25, 0, 25, 50])
+def test_a_turned_head_shows_the_hairs_back_and_its_width_is_told_from_it(painted, yaw_deg):
+    """Hair as wide as it is deep looks the same from every side."""
+    vertices, head = painted.fit.vertices, painted.head
+    skin, ears = vertices[head.vertex_part == SKIN], vertices[head.regions["ears"] > 0.5]
+    chin, plane = float(head.landmark_points(vertices)[CHIN, 1]), float(ears[:, 2].mean())
+    camera = Camera.orbit(np.radians(yaw_deg), 0.0, DISTANCE_M, SIZE, SIZE, 0.5, (0.0, -0.03, plane))
+    around = np.linspace(-np.pi / 2, np.pi / 2, 60)
+    x, z = WIDE_M * np.sin(around), plane - WIDE_M * np.cos(around)
+    half = np.concatenate([np.c_[x, np.full(60, y), z] for y in (0.02, -0.15)])
+    drawn = np.zeros((SIZE, SIZE), np.uint8)
+    cv2.fillConvexPoly(drawn, cv2.convexHull(np.round(camera.project(half)[0]).astype(np.int32)), 1)
+    centre, scalp = scalp_map(vertices, head)
+    rays = ray_directions(*cell_centres(ROWS, COLUMNS))
+    found = hanging_curtain(camera, drawn > 0, centre, rays, scalp, skin, ears, chin, np.zeros((ROWS, COLUMNS)))
+    assert found is not None
+    points = (centre + rays * found.radius[..., None])[(found.share > 0.9) & (found.region > 0.5)]
+    assert np.abs(points[:, 0]).max() == pytest.approx(WIDE_M, abs=0.012)
