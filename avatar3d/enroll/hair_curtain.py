@@ -24,6 +24,7 @@ ROUNDNESS = 2.4  # exponent of its super-elliptic cross-section
 BACK_CLEARANCE_M, BACK_SLOPE = 0.012, 0.12  # behind the bare head; leaning toward the neck by this much of the drop
 MIN_HALF_M = 0.04  # of the cross-section's width, and of its depth behind the ears: a neck's
 SECTION_POINTS = 33  # of half a cross-section
+TURNED_DEG = 20.0  # from here on the far side lies behind the face: that no hair is seen there says nothing
 TAKE_OVER_M = 0.03  # height over which it takes over from the hair above, from the ears' lower end on
 EDGE_M = 0.004  # softness of its hem and inner edge
 REACH_M = np.arange(0.05, 0.38, 0.004)  # along a ray
@@ -84,8 +85,9 @@ def hanging_curtain(
     for side, strip in strips.items():
         if strip is not None:
             strips[side] = replace(strip, outer=_half_width(camera, strip.outer, heights, depth_behind(heights), plane, side))
-    left, right = (strips[side] or strips[-side] for side in (-1, 1))
-    assert left is not None and right is not None
+    toward = camera.center - (0, top, plane)
+    turned = abs(np.degrees(np.arctan2(toward[0], toward[2]))) > TURNED_DEG
+    left, right = (strips[side] or _unseen_side(strips[-side], turned) for side in (-1, 1))
 
     def by_height(values: tuple[np.ndarray, np.ndarray], x: np.ndarray, y: np.ndarray) -> np.ndarray:
         at = -y  # np.interp wants rising places
@@ -139,6 +141,14 @@ def _strip(camera: Camera, hair: np.ndarray, heights: np.ndarray, plane: float, 
         return np.r_[steady, np.full(len(heights) - len(steady), steady[-1])]
 
     return _Side(smooth(outer) + STEP_M / 2, smooth(inner), float(heights[last]))
+
+
+def _unseen_side(other: _Side | None, turned: bool) -> _Side:
+    """The side on which the photo shows no hair: like the other on a turned head, else bare but for what lies behind the neck."""
+    assert other is not None
+    if turned:
+        return other
+    return _Side(np.full_like(other.outer, MIN_HALF_M), np.full_like(other.inner, WIDEST_M), other.hem)
 
 
 def _half_width(

@@ -47,6 +47,16 @@ def test_hanging_hair_falls_to_its_hem_as_wide_as_the_photo_shows_it(painted):
     assert front[:, 2].max() < -0.01, "it falls behind the jaw, not before the face"
 
 
+def test_hair_over_one_shoulder_stays_there(painted):
+    one = curtains(painted, -0.15) & (np.arange(SIZE) > SIZE / 2)
+    shape = build_shape(painted.work, seen(painted, one), painted.fit.vertices, painted.head)
+    points = shape.points(shape.radius)
+    low = (shape.coverage > 0.5) & (np.abs(points[..., 1] + 0.11) < 0.02)
+    assert points[low, 0].max() == pytest.approx(WIDE_M, abs=0.006)
+    assert points[low & (points[..., 2] > PLANE_M), 0].min() > 0
+    assert points[low, 0].min() > -NARROW_M, "behind the neck, which hides it"
+
+
 def test_hair_that_ends_above_the_chin_hangs_nowhere(painted):
     shape = build_shape(painted.work, seen(painted, curtains(painted, -0.06)), painted.fit.vertices, painted.head)
     chin = painted.head.landmark_points(painted.fit.vertices)[CHIN, 1]
