@@ -86,8 +86,8 @@ def hanging_curtain(
         if strip is not None:
             strips[side] = replace(strip, outer=_half_width(camera, strip.outer, heights, depth_behind(heights), plane, side))
     toward = camera.center - (0, top, plane)
-    turned = abs(np.degrees(np.arctan2(toward[0], toward[2]))) > TURNED_DEG
-    left, right = (strips[side] or _unseen_side(strips[-side], turned) for side in (-1, 1))
+    yaw = float(np.degrees(np.arctan2(toward[0], toward[2])))
+    left, right = (strips[side] or _without_hair(strips[-side], hidden=side * yaw < -TURNED_DEG) for side in (-1, 1))
 
     def by_height(values: tuple[np.ndarray, np.ndarray], x: np.ndarray, y: np.ndarray) -> np.ndarray:
         at = -y  # np.interp wants rising places
@@ -143,10 +143,10 @@ def _strip(camera: Camera, hair: np.ndarray, heights: np.ndarray, plane: float, 
     return _Side(smooth(outer) + STEP_M / 2, smooth(inner), float(heights[last]))
 
 
-def _unseen_side(other: _Side | None, turned: bool) -> _Side:
-    """The side on which the photo shows no hair: like the other on a turned head, else bare but for what lies behind the neck."""
+def _without_hair(other: _Side | None, hidden: bool) -> _Side:
+    """The side on which the photo shows no hair: like the other where it is hidden, else bare but for what lies behind the neck."""
     assert other is not None
-    if turned:
+    if hidden:
         return other
     return _Side(np.full_like(other.outer, MIN_HALF_M), np.full_like(other.inner, WIDEST_M), other.hem)
 

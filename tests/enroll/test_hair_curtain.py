@@ -83,21 +83,33 @@ def test_hair_below_the_chin_is_found_and_a_dark_suit_is_not(painted):
         assert (found & ~hanging & (np.arange(SIZE)[:, None] > chin)).sum() < 300
 
 
-@pytest.mark.parametrize("yaw_deg", [-50, -25, 0, 25, 50])
-def test_a_turned_head_shows_the_hairs_back_and_its_width_is_told_from_it(painted, yaw_deg):
-    """Hair as wide as it is deep looks the same from every side."""
+def curtain_seen(painted, yaw_deg, corners):
+    """(N, 3) points of the curtain of hair that fills the outline of (M, 3) corners in a photo of a head turned by yaw_deg."""
     vertices, head = painted.fit.vertices, painted.head
     skin, ears = vertices[head.vertex_part == SKIN], vertices[head.regions["ears"] > 0.5]
-    chin, plane = float(head.landmark_points(vertices)[CHIN, 1]), float(ears[:, 2].mean())
-    camera = Camera.orbit(np.radians(yaw_deg), 0.0, DISTANCE_M, SIZE, SIZE, 0.5, (0.0, -0.03, plane))
-    around = np.linspace(-np.pi / 2, np.pi / 2, 60)
-    x, z = WIDE_M * np.sin(around), plane - WIDE_M * np.cos(around)
-    half = np.concatenate([np.c_[x, np.full(60, y), z] for y in (0.02, -0.15)])
+    chin = float(head.landmark_points(vertices)[CHIN, 1])
+    camera = Camera.orbit(np.radians(yaw_deg), 0.0, DISTANCE_M, SIZE, SIZE, 0.5, (0.0, -0.03, PLANE_M))
     drawn = np.zeros((SIZE, SIZE), np.uint8)
-    cv2.fillConvexPoly(drawn, cv2.convexHull(np.round(camera.project(half)[0]).astype(np.int32)), 1)
+    cv2.fillConvexPoly(drawn, cv2.convexHull(np.round(camera.project(corners)[0]).astype(np.int32)), 1)
     centre, scalp = scalp_map(vertices, head)
     rays = ray_directions(*cell_centres(ROWS, COLUMNS))
     found = hanging_curtain(camera, drawn > 0, centre, rays, scalp, skin, ears, chin, np.zeros((ROWS, COLUMNS)))
     assert found is not None
-    points = (centre + rays * found.radius[..., None])[(found.share > 0.9) & (found.region > 0.5)]
+    return (centre + rays * found.radius[..., None])[(found.share > 0.9) & (found.region > 0.5)]
+
+
+@pytest.mark.parametrize("yaw_deg", [-50, -25, 0, 25, 50])
+def test_a_turned_head_shows_the_hairs_back_and_its_width_is_told_from_it(painted, yaw_deg):
+    """Hair as wide as it is deep looks the same from every side."""
+    around = np.linspace(-np.pi / 2, np.pi / 2, 60)
+    x, z = WIDE_M * np.sin(around), PLANE_M - WIDE_M * np.cos(around)
+    points = curtain_seen(painted, yaw_deg, np.concatenate([np.c_[x, np.full(60, y), z] for y in (0.02, -0.15)]))
     assert np.abs(points[:, 0]).max() == pytest.approx(WIDE_M, abs=0.012)
+
+
+@pytest.mark.parametrize(("side", "both"), [(-1, False), (1, True)])
+def test_hair_seen_on_one_side_of_a_turned_head_is_taken_over_to_the_side_that_it_hides(painted, side, both):
+    corners = np.array([(side * x, y, PLANE_M) for x in (0.04, WIDE_M) for y in (0.02, -0.15)])
+    across = side * curtain_seen(painted, 30, corners)[:, 0]
+    assert across.max() > NARROW_M
+    assert (across.min() < -NARROW_M) == both
