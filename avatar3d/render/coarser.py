@@ -128,7 +128,7 @@ def _textured(avatar: Avatar, times: int) -> Avatar:
         own = max(0, (max(delta.log_ratio.shape[:2]) // side).bit_length() - 1)
         deltas.append(replace(delta, log_ratio=_halved(delta.log_ratio, _possible(delta.log_ratio, own))))
     hair = avatar.hair
-    if hair is not None:
+    if hair is not None and times:
         levels = hair.opacity.transpose(1, 2, 0).astype(np.float32)
         opacity = np.rint(_halved(levels, _possible(levels, times))).astype(np.uint8)
         own_color = halved_color(hair.color, _possible(hair.color, times))

@@ -63,7 +63,7 @@ UNITS = {
     "base_color": 0, "delta_0": 1, "delta_1": 2, "delta_2": 3, "delta_3": 4, "field_table": 5, "hair_color": 6,
     "hair_opacity": 7, "hair_folded": 8, "hair_cut": 9, "field_hidden": 10, "hair_hidden": 11, "moving": 12, "FieldNetwork": 13,
     "resting": 14, "edges": 16,
-    # Of the live form, which has none of the others that lie there.
+    # Of the live form, which has none of the others that lie there, or buffers, which a unit holds beside an image.
     "gathered_look": 8, "gathered_light": 9, "gathered_place": 10, "gathered_shaded": 11, "gathered_depth": 15,
 }  # fmt: skip
 # Of avatar3d.render.arrays, which set programs up themselves.
@@ -305,7 +305,10 @@ class GpuAvatar:
         while len(self._coarser) < step:
             own = self.steps[len(self._coarser) + 1]
             same_hair = self if own.hair is self.avatar.hair else None
-            self._coarser.append(GpuAvatar(self.context, own, self._programs, self._written, same_hair))
+            made = GpuAvatar(self.context, own, self._programs, self._written, same_hair)
+            self._coarser.append(made)
+            if self._base_color is not self.avatar.base_color:
+                self._hand_on(made, slice(0, len(self._base_color)), slice(0, self._base_color.shape[1]))
         return self if step == 0 else self._coarser[step - 1]
 
     def shows(self, scene: Scene) -> GpuAvatar:
@@ -493,12 +496,15 @@ class GpuAvatar:
                     texels = _texels(rgb, colors, detail.at(moved, 0, region[0])[:, region[1]])
                 texture.write(texels.tobytes(), viewport=(left, top, width, height))
                 sent += texels.nbytes
-        for coarse in self._coarser:
-            smaller = full_width // coarse.avatar.base_color.shape[1]
-            rows, columns = (slice(part.start // smaller, -(-part.stop // smaller)) for part in region)
-            around = self._base_color[rows.start * smaller : rows.stop * smaller, columns.start * smaller : columns.stop * smaller]
-            sent += coarse.update_base_color(halved_color(around, smaller.bit_length() - 1), columns.start, rows.start)
-        return sent
+        return sent + sum(self._hand_on(coarse, *region) for coarse in self._coarser)
+
+    def _hand_on(self, coarse: GpuAvatar, rows: slice, columns: slice) -> int:
+        """Give a region of the base colour to a coarser form; returns the bytes sent."""
+        smaller = self._base_color.shape[1] // coarse.avatar.base_color.shape[1]
+        top, left = rows.start // smaller, columns.start // smaller
+        bottom, right = -(-rows.stop // smaller), -(-columns.stop // smaller)
+        around = self._base_color[top * smaller : bottom * smaller, left * smaller : right * smaller]
+        return coarse.update_base_color(halved_color(around, smaller.bit_length() - 1), left, top)
 
     def rebake(self, variant: Variant, weights: np.ndarray, left: Callable[[], bool] | None) -> int:
         """Move the baked textures of a variant toward ARKit weights (52,); returns the bytes sent to the GPU.

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,7 @@ class RealtimeRenderer:
         self._hidden: HiddenArea | None = None
         self._gathering: Gathering | None = None
         self._step = 0  # as coarse as the head was drawn last (avatar3d.render.coarser), and will be prepared next
+        self._drawn: set[tuple[RenderOptions, int]] = set()  # what was drawn, and as coarse as it was, since its last re-bake
         self._info: dict[str, str] | None = None
         # Called with "head", "hair base" or "hair levels", gives what each stage of a view is drawn within: for measuring.
         self.stage: Callable[[str], AbstractContextManager[Any]] = nullcontext
@@ -169,6 +171,7 @@ class RealtimeRenderer:
         """Make `avatar` the loaded one, uploading it unless it was kept; the longest unused makes room."""
         self._loaded = None
         self._step = 0
+        self._drawn.clear()
         found = next((kept for kept in self._kept if kept.avatar is avatar), None)
         if found is None:
             while len(self._kept) >= self._keep:
@@ -256,17 +259,28 @@ class RealtimeRenderer:
         budget_ms: float,
         clock: Callable[[], float] = time.perf_counter,
     ) -> int:
-        """Move the textures that the options draw baked toward a motion code, rows at a time, for about `budget_ms`.
+        """Move the textures that pictures with the options were drawn from toward a motion code, rows at a time, for about `budget_ms`.
 
         Returns the bytes sent. Nothing is sent where the look would change by less than is seen. A re-bake under way is finished,
         at each call some rows, before the next begins; rows are sent in blocks, each begun within the budget. `draw` leaves the
         textures as they are, `render` has them whole for its motion code. clock: seconds. Raises InputError before `load`.
         """
-        loaded = self._require_loaded()
-        until = clock() + budget_ms / 1e3
+        loaded, began = self._require_loaded(), clock()
+        # Views of one frame may differ in how coarse they are (avatar3d.render.foveation): each has its share of the budget.
+        steps = sorted(step for asked, step in self._drawn if asked == options)
+        steps = steps or [self._step if options.detail == "seen" else 0]
+        self._drawn -= {(options, step) for step in steps}
+
+        def left(share: float) -> bool:
+            return clock() < began + share * budget_ms / 1e3
+
+        sent = 0
         with self._current():
-            drawn = loaded.at(self._step if options.detail == "seen" else 0)
-            return drawn.rebake(Variant.of(drawn.avatar, options, self.build), motion.weights, lambda: clock() < until)
+            for count, step in enumerate(steps, start=1):
+                own = loaded.at(step)
+                variant = Variant.of(own.avatar, options, self.build)
+                sent += own.rebake(variant, motion.weights, partial(left, count / len(steps)))
+        return sent
 
     def pose(self, motion: MotionCode) -> Scene:
         """The loaded avatar's scene at a motion code; sends nothing."""
@@ -330,6 +344,7 @@ class RealtimeRenderer:
             loaded = self._ready(avatar, options, stereo)
         code = motion.motion if isinstance(motion, Scene) else motion
         self._step = loaded.steps.drawn(options, code, cameras, self._step)
+        self._drawn.add((options, self._step))
         drawn = loaded.at(self._step)
         as_prepared = isinstance(motion, Scene) and loaded.shows(motion) is drawn
         scene = motion if isinstance(motion, Scene) and as_prepared else self._prepare(drawn, code)

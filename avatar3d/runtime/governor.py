@@ -158,7 +158,7 @@ def _checked(values: dict[str, Any], source: Path) -> GovernorConfig:
             raise TypeError("a rung's hair_levels or antialias is of another kind")
     except TypeError as error:
         raise InputError(
-            f"{source}: a rung needs form, hair_levels (a number or null), scales (numbers) and maybe precision and antialias"
+            f"{source}: a rung needs form, hair_levels (a number or null), scales (numbers) and maybe precision, antialias and detail"
         ) from error
     return GovernorConfig(
         **{**values, "sensors": {str(name): float(value) for name, value in sensors.items()}, "rungs": settings}

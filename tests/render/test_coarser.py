@@ -147,3 +147,48 @@ def test_a_scene_of_another_avatar_is_refused(drawer: RealtimeRenderer, avatar: 
     with pytest.raises(InputError, match="prepare it anew"):
         drawer.draw(scene, [view(0.0, 0.0, 16, 16)], [target])
     target.release()
+
+
+def test_a_base_color_set_before_is_what_is_seen_from_afar_later(drawer: RealtimeRenderer, avatar: Avatar) -> None:
+    whole, seen = (RenderOptions("mesh", hair=False, detail=detail) for detail in ("full", "seen"))
+    drawer.load(replace(avatar), [whole])
+    drawer.update_base_color(np.full(avatar.base_color.shape, (0, 255, 0), np.uint8))
+    target = drawer.context.simple_framebuffer((64, 64))
+    drawer.draw(MotionCode(), [away(avatar, 2.5, 64)], [target], seen)
+    picture = np.frombuffer(target.read(components=3), np.uint8).reshape(-1, 3).astype(int)
+    target.release()
+    covered = picture.any(1)
+    assert covered.sum() > 200 and picture[covered, 1].mean() > 4 * picture[covered, 0].mean()
+
+
+def test_hair_that_no_step_changed_is_held_once(drawer: RealtimeRenderer, avatar: Avatar) -> None:
+    steps, jaw = Steps(avatar), MotionCode.from_expression({"jawOpen": 0.9})
+    assert steps[1].hair is avatar.hair and steps[2].hair is not avatar.hair
+    drawer.load(replace(avatar), [SEEN])
+    target = drawer.context.simple_framebuffer((64, 64))
+    sent = []
+    for step in (-1.0, 1.5):
+        drawer.draw(jaw, [away(avatar, step, 64)], [target], SEEN)
+        sent.append(drawer.rebake(jaw, SEEN, 1e9))
+    target.release()
+    assert avatar.hair is not None and steps[1].base_color.shape == avatar.base_color.shape
+    skin, hair = (8 * texture[..., 0].size for texture in (avatar.base_color, avatar.hair.color))
+    assert sent == [skin + len(avatar.hair.levels) * hair, skin]
+
+
+def test_views_of_one_frame_that_differ_in_coarseness_all_follow_the_motion_code(drawer: RealtimeRenderer, avatar: Avatar) -> None:
+    jaw, cameras = MotionCode.from_expression({"jawOpen": 0.9}), [away(avatar, step, 64) for step in (2.5, 1.5)]
+    target = drawer.context.simple_framebuffer((64, 64), dtype="f4")
+
+    def pictures() -> list[bytes]:
+        found = []
+        for camera in cameras:
+            drawer.draw(MotionCode(), [camera], [target], SEEN)
+            found.append(bytes(target.read(components=4, dtype="f4")))
+        return found
+
+    drawer.load(replace(avatar), [SEEN])
+    rest = pictures()
+    assert drawer.rebake(jaw, SEEN, 1e9) and not drawer.rebake(jaw, SEEN, 1e9)
+    assert all(moved != still for moved, still in zip(pictures(), rest, strict=True))
+    target.release()
