@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 
 ProgressCallback = Callable[[float, str], None]
+_turn = threading.RLock()  # of two at once the later would keep the earlier's sink for the screen
 
 
 def silent(fraction: float, label: str) -> None:
@@ -41,13 +43,13 @@ class ProgressBar:
 
 @contextmanager
 def quiet_stderr() -> Iterator[None]:
-    """Keep what libraries in C write straight to descriptor 2 off the user's screen."""
-    saved = os.dup(2)
-    sink = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(sink, 2)
+    """Keep what libraries in C write straight to descriptor 2 off the user's screen; threads do so by turns."""
+    with _turn, ExitStack() as stack:
+        with suppress(OSError):  # closed: nothing reaches a screen
+            saved = os.dup(2)
+            stack.callback(os.close, saved)
+            sink = os.open(os.devnull, os.O_WRONLY)
+            stack.callback(os.close, sink)
+            stack.callback(os.dup2, saved, 2)
+            os.dup2(sink, 2)
         yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-        os.close(sink)
