@@ -361,7 +361,7 @@ def test_a_runtime_without_arrays_gets_two_swapchains(monkeypatch):
             assert (pictures[0].reshape(-1, 4)[:, 0] == 51).all() and (pictures[1] == 255).all()
 
 
-def _warped(runtime, monkeypatch, frames, walk, quiet=True, scale=1.0):
+def _warped(runtime, monkeypatch, frames, walk, quiet=True, scale=1.0, distance_m=0.8):
     """Show so many frames with motion vectors, the viewer walking so far in each; returns what was reported."""
     cast = Cast([Role(synthetic_avatar(), Pipeline(None), False)])
     runtime.graphics.close = lambda: None
@@ -373,7 +373,7 @@ def _warped(runtime, monkeypatch, frames, walk, quiet=True, scale=1.0):
         return locate(session, info)
 
     runtime.locate_views = step
-    options = ShowOptions(SessionOptions(space_warp=True), frames=frames, rung="blendshape", quiet=quiet)
+    options = ShowOptions(SessionOptions(space_warp=True), frames=frames, distance_m=distance_m, rung="blendshape", quiet=quiet)
     try:
         return Show(cast, read_config().at_scale(scale), options).run()
     finally:
@@ -420,7 +420,7 @@ def test_a_coarser_scale_is_a_smaller_part_of_the_images_and_the_same_view(monke
             close = runtime.graphics.close
             runtime.formats = [GL_SRGB8_ALPHA8, GL_RGBA16F, GL_DEPTH_COMPONENT24]
             runtime.masks = {0: ([(-2.0, -2.0), (2.0, -2.0), (-2.0, 2.0)], [0, 1, 2])}  # the lower left half of the left eye
-            _warped(runtime, monkeypatch, 2, 0.0, scale=scale)
+            _warped(runtime, monkeypatch, 2, 0.0, scale=scale, distance_m=0.4)  # near: the head fills the view
             runtime.graphics.close = close
             for (size, _), (warp, depth) in zip(runtime.shown[-2], runtime.views[-2], strict=True):
                 extent = depth.sub_image.image_rect.extent
