@@ -35,6 +35,7 @@ COVER_M = 0.002  # as is one of the coverage from nothing to all
 MODES = 3  # of all expressions: merged surfaces move as the fine one does
 MODE_M = 0.01  # as far as the strongest move of a mode
 SMALL_M = 1e-9
+LEAST_TEXELS = 1.0  # a metre, of an avatar that shows a single point of its texture
 
 
 def texels_per_metre(avatar: Avatar) -> float:
@@ -43,7 +44,7 @@ def texels_per_metre(avatar: Avatar) -> float:
     corners, places = (avatar.uv * size)[avatar.faces], avatar.vertices[avatar.faces]
     in_texels = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     in_metres = np.linalg.norm(np.cross(places[:, 1] - places[:, 0], places[:, 2] - places[:, 0]), axis=1)
-    return SLANT * float(np.sqrt(np.abs(in_texels).sum() / max(in_metres.sum(), SMALL_M)))
+    return max(SLANT * float(np.sqrt(np.abs(in_texels).sum() / max(in_metres.sum(), SMALL_M))), LEAST_TEXELS)
 
 
 class Steps:

@@ -655,7 +655,7 @@ class GpuAvatar:
             assert avatar.neural_field is not None
             numbers = field_network(avatar.neural_field, build.network)[1]
             block = lambda: self._kept(UniformBlock(self.context, numbers))  # noqa: E731
-            textures["FieldNetwork"] = self._once("FieldNetwork", None, None, block)
+            textures["FieldNetwork"] = self._once("FieldNetwork", None, variant.precision, block)
 
         def asked(source: str, asking: Asking | None, vertices: int) -> tuple[dict[str, object], dict[str, str]]:
             """Defines and generated text of a program that asks the live field there; vertices: of the surfaces asked alike."""

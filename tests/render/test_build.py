@@ -13,7 +13,7 @@ from avatar3d.camera import stereo_pair
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.build import VALUES, Build, possible
-from avatar3d.render.frame import Form, Frame, RenderOptions
+from avatar3d.render.frame import PRECISIONS, Form, Frame, RenderOptions
 from avatar3d.render.realtime import RealtimeRenderer
 from avatar3d.render.stereo import LayeredTarget, Stereo, offered
 from tests.render.conftest import view
@@ -55,6 +55,20 @@ def test_weights_that_are_not_folded_ask_the_field_at_pixels(avatar: Avatar, mov
     literals = drawn(realtime, avatar, moved, Build(), options)
     uniforms = drawn(realtime, avatar, moved, Build(network="uniforms"), options)
     assert pictures_psnr_db(literals, uniforms) >= ROUNDED_DB
+
+
+def test_weights_of_another_precision_are_not_taken_from_what_was_drawn_before(
+    avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer
+) -> None:
+    field = avatar.neural_field
+    assert field is not None
+    strong = replace(field, weights=[3 * weight for weight in field.weights])
+    options = {precision: RenderOptions("live", hair=False, precision=precision) for precision in PRECISIONS}
+    pictures = []
+    for order in (PRECISIONS, PRECISIONS[::-1]):
+        own = replace(avatar, neural_field=strong)  # another avatar, loaded anew
+        pictures.append({name: drawn(realtime, own, moved, Build(network="uniforms"), options[name]) for name in order})
+    assert all(same(pictures[0][name], pictures[1][name]) for name in PRECISIONS)
 
 
 @pytest.mark.parametrize("table", VALUES["table"])

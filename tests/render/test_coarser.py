@@ -74,6 +74,13 @@ def test_on_a_near_thing_the_step_stays(avatar: Avatar) -> None:
     assert steps.drawn(SEEN, code, [away(avatar, 1.95)], before=2) == 1
 
 
+def test_an_avatar_that_shows_one_point_of_its_texture_stays_whole(avatar: Avatar) -> None:
+    plain = replace(avatar, uv=np.full_like(avatar.uv, 0.5))
+    steps = Steps(plain)
+    assert steps.drawn(SEEN, MotionCode(), [view(0.0)]) == 0
+    assert len(steps[STEPS].faces) > 0
+
+
 def test_unknown_detail() -> None:
     with pytest.raises(InputError, match="unknown detail 'low'; expected one of full, seen"):
         RenderOptions(detail="low")  # type: ignore[arg-type]
