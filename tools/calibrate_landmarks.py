@@ -15,10 +15,10 @@ import numpy as np
 from PIL import Image
 
 from avatar3d.camera import Camera
-from avatar3d.enroll.fit import fit_face
 from avatar3d.face import FaceTracker
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.files import replacing
+from avatar3d.fitting.fit import fit_face
 from avatar3d.head.landmarks import nearest_on_skin, with_landmarks
 from avatar3d.head.model import SKIN, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX

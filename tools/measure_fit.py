@@ -17,9 +17,9 @@ import numpy as np
 from PIL import Image
 from scipy.spatial import cKDTree
 
-from avatar3d.enroll.fit import FaceFit, fit_face
 from avatar3d.face import FaceTracker
 from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.fitting.fit import FaceFit, fit_face
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import HeadModel
 

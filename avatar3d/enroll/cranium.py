@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from avatar3d.enroll.crop import WorkPicture
-from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.hair_shape import look_up
+from avatar3d.fitting.fit import FaceFit
 from avatar3d.geometry import smoothstep
 from avatar3d.head.model import SKIN, HeadModel
 

@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 
 from avatar3d.enroll.crop import WorkPicture
-from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.segment import Segmentation
+from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import SKIN, HeadModel
 
 FLARES_RAD = np.radians([-8.0, 0.0, 8.0, 16.0, 24.0, 32.0])  # about the vertical through the ear's root, outward

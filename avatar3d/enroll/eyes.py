@@ -9,9 +9,9 @@ import numpy as np
 
 from avatar3d.color import srgb_to_linear
 from avatar3d.enroll.crop import WorkPicture
-from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT, LIPS_INNER
 from avatar3d.enroll.surface import Atlas
+from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import EYES, HeadModel
 
 IRIS = ((473, (474, 475, 476, 477)), (468, (469, 470, 471, 472)))  # centre and ring, left and right eye

@@ -8,11 +8,11 @@ import numpy as np
 
 from avatar3d.avatar import HairShells
 from avatar3d.enroll.crop import WorkPicture
-from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.hair_grid import MAX_COLATITUDE_RAD, blur, enlarge, ray_angles, ray_directions, sample
 from avatar3d.enroll.hair_shape import COLUMNS, ROWS, HairShape, build_shape, look_up
 from avatar3d.enroll.hair_texture import LEVELS, OCCLUSION, HairTexture, build_texture
 from avatar3d.enroll.segment import Segmentation
+from avatar3d.fitting.fit import FaceFit
 from avatar3d.geometry import smooth_normals
 from avatar3d.head.model import SKIN, HeadModel
 

@@ -14,10 +14,10 @@ from scipy.spatial import cKDTree
 
 from avatar3d.enroll.agreement import face_height
 from avatar3d.enroll.crop import WorkPicture
-from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.hair_shape import look_up
 from avatar3d.enroll.seen import BROWS, EYE_LEFT, EYE_RIGHT, LIPS_OUTER, posed_as_photographed
 from avatar3d.enroll.segment import Segmentation
+from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import SKIN, HeadModel
 
 # Reach of the displacement's kernel, round by round: first the whole flank, then what an ear's rim lacks.

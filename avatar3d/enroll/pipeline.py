@@ -20,7 +20,6 @@ from avatar3d.enroll.agreement import Agreement, agreement
 from avatar3d.enroll.cranium import grow_cranium
 from avatar3d.enroll.crop import WorkPicture, between, crop
 from avatar3d.enroll.ears import fit_ears
-from avatar3d.enroll.fit import FaceFit, fit_face
 from avatar3d.enroll.hair import HairResult, build_hair
 from avatar3d.enroll.light import SHADING_POWER
 from avatar3d.enroll.outline import meet_outline
@@ -31,6 +30,7 @@ from avatar3d.enroll.skin import SkinResult, build_skin, view_skin
 from avatar3d.enroll.train_field import TrainOptions, TrainReport, train
 from avatar3d.face import FaceTracker
 from avatar3d.field.bake import bake
+from avatar3d.fitting.fit import FaceFit, fit_face
 from avatar3d.generator import load_generator
 from avatar3d.generator.protocol import Generator, PhotoEvidence
 from avatar3d.geometry import smoothstep

@@ -10,9 +10,9 @@ from scipy.spatial import cKDTree
 
 from avatar3d.color import srgb_to_linear
 from avatar3d.enroll.crop import WorkPicture
-from avatar3d.enroll.fit import FaceFit
-from avatar3d.enroll.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER, LIPS_OUTER
 from avatar3d.enroll.surface import NodeGraph, depth_map
+from avatar3d.fitting.fit import FaceFit
+from avatar3d.fitting.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER, LIPS_OUTER
 from avatar3d.head.model import LASHES, HeadModel
 from avatar3d.head.rig import pose_vertices
 from avatar3d.motion.code import ARKIT_INDEX

@@ -13,7 +13,6 @@ from avatar3d.color import LUMA_BT709, linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.eyes import measure_eyes, paint_eyes
 from avatar3d.enroll.eyes_seen import show_eyes
-from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.grain import CLEAR_SKIN, MOST, band_strengths, grain
 from avatar3d.enroll.light import SHADING_POWER, estimate_light
 from avatar3d.enroll.mouth_seen import shade_mouth
@@ -23,6 +22,7 @@ from avatar3d.enroll.seen import PhotoNodes, look_at_photo, sample
 from avatar3d.enroll.surface import Atlas, NodeGraph, atlas, node_graph
 from avatar3d.enroll.wrinkles import fold_mask, fold_row, folds, low_band
 from avatar3d.field.shells import sample_texture
+from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 from avatar3d.render.scene import shade_of

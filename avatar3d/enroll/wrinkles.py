@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.seen import PhotoNodes
 from avatar3d.enroll.surface import NodeGraph
+from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 

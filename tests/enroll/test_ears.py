@@ -4,8 +4,8 @@ import pytest
 from painted_head import paint
 
 from avatar3d.enroll.ears import ear_offsets, fit_ears
-from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.segment import Segmentation
+from avatar3d.fitting.fit import FaceFit
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from painted_head import paint
 
-from avatar3d.enroll.fit import FaceFit
 from avatar3d.enroll.outline import MAX_MOVE_M, meet_outline
 from avatar3d.enroll.segment import Segmentation
+from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import SKIN
 from avatar3d.motion.code import MotionCode
 

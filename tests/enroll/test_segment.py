@@ -103,9 +103,9 @@ def test_real_photos_keep_brows_and_cheeks_free_of_hair(name):
     from samples import model, sample_rgb
 
     from avatar3d.enroll.crop import crop
-    from avatar3d.enroll.fit import fit_face
     from avatar3d.enroll.segment import BROWS
     from avatar3d.face.tracker import FaceTracker
+    from avatar3d.fitting.fit import fit_face
     from avatar3d.head.model import HeadModel
 
     for network in ("face_landmarker.task", "selfie_segmentation.tflite"):

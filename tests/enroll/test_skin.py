@@ -7,11 +7,11 @@ from staged_face import LIGHT, SKIN_LINEAR, dressed, staged_face
 
 from avatar3d.color import psnr_db, srgb_to_linear
 from avatar3d.enroll.crop import crop
-from avatar3d.enroll.fit import fit_face
 from avatar3d.enroll.mouth_seen import shade_mouth
 from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT, LIPS_INNER
 from avatar3d.enroll.skin import build_skin, view_skin
 from avatar3d.enroll.surface import atlas
+from avatar3d.fitting.fit import fit_face
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import EYES, TEETH, TONGUE
 from avatar3d.motion.code import MotionCode

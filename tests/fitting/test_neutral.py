@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from avatar3d.camera import Camera
-from avatar3d.enroll.neutral import UPPER_EDGE_BELOW_M, motion_weights, neutral_head, relaxed_mouth, seal_lips
+from avatar3d.fitting.neutral import UPPER_EDGE_BELOW_M, motion_weights, neutral_head, relaxed_mouth, seal_lips
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import MOUTH_BAG, TEETH, TONGUE
 from avatar3d.motion.code import ARKIT_INDEX

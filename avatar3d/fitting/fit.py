@@ -14,7 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from avatar3d.camera import Camera
-from avatar3d.enroll.neutral import (
+from avatar3d.errors import InputError
+from avatar3d.face.landmarks import FACE_OVAL, FaceLandmarks
+from avatar3d.fitting.neutral import (
     INNER_LIP_LOWER,
     INNER_LIP_UPPER,
     MOUTH_CORNERS,
@@ -24,11 +26,9 @@ from avatar3d.enroll.neutral import (
     neutral_head,
     relaxed_mouth,
 )  # fmt: skip
-from avatar3d.enroll.offsets import offset_field
-from avatar3d.enroll.own_shapes import own_shapes
-from avatar3d.enroll.solver import descend
-from avatar3d.errors import InputError
-from avatar3d.face.landmarks import FACE_OVAL, FaceLandmarks
+from avatar3d.fitting.offsets import offset_field
+from avatar3d.fitting.own_shapes import own_shapes
+from avatar3d.fitting.solver import descend
 from avatar3d.head.model import EYES, KAPPA_RAD, HeadModel
 from avatar3d.head.rig import gaze_angles
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode

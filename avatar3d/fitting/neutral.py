@@ -6,8 +6,8 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 
 from avatar3d.camera import Camera
-from avatar3d.enroll.offsets import DEPTH_NOISE_MM, PLANE_NOISE_MM, offset_field
-from avatar3d.enroll.solver import descend
+from avatar3d.fitting.offsets import DEPTH_NOISE_MM, PLANE_NOISE_MM, offset_field
+from avatar3d.fitting.solver import descend
 from avatar3d.geometry import smoothstep
 from avatar3d.head.model import MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from staged_face import landmarks_of, portrait_camera, staged_face
 
-from avatar3d.enroll.fit import fit_face, photo_intrinsics
 from avatar3d.errors import InputError
 from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.fitting.fit import fit_face, photo_intrinsics
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.rig import gaze_angles
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from avatar3d.enroll.own_shapes import own_shapes
+from avatar3d.fitting.own_shapes import own_shapes
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import EYES, TEETH
 from avatar3d.motion.code import ARKIT_INDEX
