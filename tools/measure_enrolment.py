@@ -22,39 +22,28 @@ from avatar3d import models
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.enroll.pipeline import EnrollOptions, enroll
-from avatar3d.face.tracker import FaceTracker
+from avatar3d.face.identity import MODEL, IdentityEncoder
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import MotionCode
 from avatar3d.photo import load_photo
 from avatar3d.render import RenderOptions, make_renderer
 
-EMBEDDING = "dlib_face_recognition_resnet_model_v1.dat"
 PHOTOS = ("astronaut.png", "obama.jpg", "obama2.jpg", "obama3.jpg", "biden.jpg", "james-left", "james-right")
 YAWS_DEG = (-40, 0, 40)
-# dlib's five points as MediaPipe indices: outer and inner corner of the subject's left eye, of the right eye, base of the nose.
-FIVE_POINTS = (263, 362, 33, 133, 2)
 BACKGROUND = (245, 245, 245)
 
 
 class Likeness:
-    """The face embedding of a picture, aligned by our own landmarks."""
+    """The face embedding of a picture; its network is fetched where it is missing."""
 
     def __init__(self) -> None:
-        import dlib
-
-        self._dlib = dlib
-        models.pull(EMBEDDING)
-        self._network = dlib.face_recognition_model_v1(str(models.path(EMBEDDING)))
-        self._tracker = FaceTracker()
+        models.pull(MODEL)
+        self._encoder = IdentityEncoder()
 
     def __call__(self, rgb: np.ndarray) -> np.ndarray:
-        """(128,) embedding of the largest face of a (H, W, 3) u8 picture."""
-        points = self._tracker.track(rgb).landmarks.points_px[list(FIVE_POINTS), :2]
-        corners = [self._dlib.point(round(x), round(y)) for x, y in points]
-        low, high = points.min(axis=0), points.max(axis=0)
-        box = self._dlib.rectangle(int(low[0]), int(low[1]), int(high[0]), int(high[1]))
-        shape = self._dlib.full_object_detection(box, corners)
-        return np.array(self._network.compute_face_descriptor(np.ascontiguousarray(rgb), shape))
+        """(128,) embedding of the largest face of a (H, W, 3) u8 picture; not a number where none is found."""
+        found = self._encoder.encode(rgb)
+        return np.full(128, np.nan) if found is None else found
 
 
 def photo_path(name: str, folder: Path) -> Path:
