@@ -26,8 +26,10 @@ def identity_missing() -> str | None:
     """What keeps the embedding from running here, as a sentence that says how to mend it; None when all is there."""
     if importlib.util.find_spec("dlib") is None:
         return f"likeness is not measured without dlib; run: {install_extra('identity')}"
-    if not models.path(MODEL).is_file():
-        return f"likeness is not measured without its network; run: avatar3d models pull {MODEL}"
+    try:
+        models.path(MODEL)
+    except InputError as error:
+        return f"likeness is not measured: {error}"
     return None
 
 
