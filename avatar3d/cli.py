@@ -105,7 +105,7 @@ def build_parser() -> argparse.ArgumentParser:
     models.add_argument("action", choices=("list", "pull", "verify"))
     models.add_argument(
         "name", nargs="?",
-        help="a file or, to pull, a group (needed, evaluation, sample, calibration, all); without it, what enrolment needs",
+        help="a file or, to pull, a group (needed, evaluation, sample, calibration, corpus, all); without it, what enrolment needs",
     )  # fmt: skip
     models.add_argument("--from", dest="source", type=Path, metavar="PATH", help="the file, or a wheel or zip that holds it")
     models.add_argument("--print-path", action="store_true", help="print where the file lies")
@@ -207,7 +207,6 @@ def _enroll(arguments: argparse.Namespace) -> None:
             f"landmarks {result['landmark_error_iod_pct']:.2f} % of the interocular distance, photo re-rendered at"
             f" {result['photo_psnr_db']:.1f} dB, silhouette within {result['silhouette_error_px']:.1f} px",
             *_bake_line(result["bake"]),
-            result["quality"]["line"],
         ],
     )
 

