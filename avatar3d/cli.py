@@ -207,6 +207,7 @@ def _enroll(arguments: argparse.Namespace) -> None:
             f"landmarks {result['landmark_error_iod_pct']:.2f} % of the interocular distance, photo re-rendered at"
             f" {result['photo_psnr_db']:.1f} dB, silhouette within {result['silhouette_error_px']:.1f} px",
             *_bake_line(result["bake"]),
+            result["quality"]["line"],
         ],
     )
 

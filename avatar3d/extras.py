@@ -16,7 +16,7 @@ def pip_install(*requirements: str) -> str:
 
 
 def install_extra(extra: str) -> str:
-    """The command that installs what avatar3d's extra (train, eval, heic, motion, net, view, xr) asks for."""
+    """The command that installs what avatar3d's extra (train, identity, eval, heic, motion, net, view, xr) asks for."""
     from importlib import metadata
 
     try:

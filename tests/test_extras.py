@@ -17,7 +17,7 @@ def test_the_packages_of_an_extra_are_named_for_this_python(monkeypatch):
     assert shlex.split(pip_install("moderngl"))[-1] == "moderngl"
 
 
-@pytest.mark.parametrize("extra", ["train", "eval", "heic", "motion", "net", "view", "xr"])
+@pytest.mark.parametrize("extra", ["train", "identity", "eval", "heic", "motion", "net", "view", "xr"])
 def test_every_extra_has_packages_and_none_is_avatar3d_itself(extra):
     packages = shlex.split(install_extra(extra))[4:]
     assert packages and not any("avatar3d" in package or ";" in package for package in packages)

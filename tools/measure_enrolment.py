@@ -1,7 +1,8 @@
 """Measure enrolment on real photos: residuals, silhouette, likeness of turned and neutral renders, time and size, as JSON.
 
 Run it from a checkout: `.venv/bin/python tools/measure_enrolment.py [NAME ...]`. The photos are the manifest's samples.
-Likeness is the distance of dlib's face embedding between the photo and a render. `tools/corpus` does more, on many people.
+Likeness is the distance of dlib's 128-number face embedding (King 2017, dlib_face_recognition_resnet_model_v1, public
+domain) between the photo and a render: pictures of one person reach 0.43, of two people 0.8.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-from corpus_lib.likeness import Likeness
 from PIL import Image
 
 from avatar3d import models
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.enroll.pipeline import EnrollOptions, enroll
+from avatar3d.face.identity import MODEL, IdentityEncoder
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import MotionCode
 from avatar3d.photo import load_photo
@@ -30,6 +31,19 @@ from avatar3d.render import RenderOptions, make_renderer
 PHOTOS = ("astronaut.png", "obama.jpg", "obama2.jpg", "obama3.jpg", "biden.jpg", "james-left", "james-right")
 YAWS_DEG = (-40, 0, 40)
 BACKGROUND = (245, 245, 245)
+
+
+class Likeness:
+    """The face embedding of a picture; its network is fetched where it is missing."""
+
+    def __init__(self) -> None:
+        models.pull(MODEL)
+        self._encoder = IdentityEncoder()
+
+    def __call__(self, rgb: np.ndarray) -> np.ndarray:
+        """(128,) embedding of the largest face of a (H, W, 3) u8 picture; not a number where none is found."""
+        found = self._encoder.encode(rgb)
+        return np.full(128, np.nan) if found is None else found
 
 
 def photo_path(name: str, folder: Path) -> Path:

@@ -7,8 +7,7 @@ import torch
 
 from avatar3d.color import linear_to_srgb, psnr_db
 from avatar3d.enroll.field_pixels import Pixels, View
-from avatar3d.enroll.field_teacher import DIRECTION_SETS
-from avatar3d.enroll.field_trainer import Trainer
+from avatar3d.enroll.field_teacher import Teacher
 from avatar3d.field.network import NeuralField
 from avatar3d.generator.protocol import PhotoEvidence
 from avatar3d.motion.code import MotionCode
@@ -84,16 +83,16 @@ def photo_figures(
     return figures
 
 
-def teacher_figures(trainer: Trainer, count: int) -> dict[str, float]:
-    """The report's figures at the trainer's teacher points, off (no residual) and on, neutral expression."""
-    neutral = torch.zeros(1, trainer.field.motion_projection.shape[1])
-    chosen = torch.arange(count)
-    sets = [trainer.teacher_residual(chosen, pick, neutral) for pick in range(DIRECTION_SETS)]
-    residual = torch.cat(sets, dim=1)
-    slope = trainer.teacher["slope"][:, None]
-    target = trainer.teacher["target"].reshape(count, -1, 3)
+def teacher_figures(field: NeuralField, teacher: Teacher) -> dict[str, float]:
+    """The report's figures at the teacher's points, off (no residual) and on, neutral expression."""
+    count = len(teacher.level)
+    target = torch.from_numpy(teacher.target).reshape(count, -1, 3)
+    features = field.encode(torch.from_numpy(teacher.canonical)).repeat_interleave(target.shape[1], 0)
+    neutral = torch.zeros(1, field.motion_projection.shape[1])
+    residual = field.head(features, torch.from_numpy(teacher.d).reshape(-1, 3), neutral)[0].reshape(target.shape)
+    slope = torch.from_numpy(teacher.slope)[:, None]
     mean = residual.mean(1, keepdim=True)
-    skin = trainer.teacher["level"] < 0
+    skin = torch.from_numpy(teacher.level < 0)
 
     def rms(value: torch.Tensor) -> float:
         return float(255 * (value * slope).square().mean().sqrt())

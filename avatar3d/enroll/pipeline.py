@@ -28,6 +28,7 @@ from avatar3d.enroll.segment import WORK_IOD_PX, segment
 from avatar3d.enroll.settle import settle_texture
 from avatar3d.enroll.skin import SkinResult, build_skin, view_skin
 from avatar3d.enroll.train_field import TrainOptions, TrainReport, train
+from avatar3d.enroll.verdict import Evidence, is_grey, judge, likeness_of
 from avatar3d.face import FaceTracker
 from avatar3d.field.bake import bake
 from avatar3d.fitting.fit import FaceFit, fit_face
@@ -163,7 +164,22 @@ def enroll(
         "training": None if training is None else training.to_json(),
     }
     report = _report(avatar, fit, face.faces_found, without, with_field, fine, hair, training)
-    return avatar, {**report, "seconds": watch.seconds, "warnings": warnings}
+    progress(0.97, "judging the avatar")
+    with watch("judge"):
+        figures = Evidence(
+            silhouette_mm=report["silhouette_error_mm"],
+            silhouette_iou=report["silhouette_iou"],
+            photo_psnr_db=report["photo_psnr_db"],
+            seen_share=skin.coverage,
+            iod_px=fit.iod_px,
+            yaw_rad=face.landmarks.yaw_rad,
+            grey=is_grey(photo.rgb),
+            hair_confidence=segmentation.confidence,
+        )
+        quality = judge(figures, likeness_of(avatar, photo.rgb, face.landmarks))
+    if quality.grade == "poor":
+        warnings.append(quality.line())
+    return avatar, {**report, "quality": {**quality.to_json(), "line": quality.line()}, "seconds": watch.seconds, "warnings": warnings}
 
 
 def _texture_picture(rgb: np.ndarray, fit: FaceFit, landmarks_px: np.ndarray) -> WorkPicture:

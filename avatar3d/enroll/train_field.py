@@ -14,11 +14,12 @@ import numpy as np
 import torch
 
 from avatar3d.avatar import Avatar, FieldParams
+from avatar3d.enroll.field_batches import Batches
 from avatar3d.enroll.field_figures import generator_figures, photo_figures, teacher_figures
 from avatar3d.enroll.field_options import TrainOptions, TrainReport
 from avatar3d.enroll.field_pixels import drawn_view, generator_pixels, held_out_pixels, photo_pixels
 from avatar3d.enroll.field_teacher import Teacher, all_teachers, hair_teachers, skin_teacher
-from avatar3d.enroll.field_trainer import Trainer
+from avatar3d.enroll.field_trainer import run_training
 from avatar3d.enroll.reflectance import key_light
 from avatar3d.errors import InputError
 from avatar3d.field.definition import FieldConfig, box_of, new_field
@@ -30,7 +31,6 @@ from avatar3d.render.reference import composite, live_residual, shade_fragments,
 from avatar3d.render.scene import build_scene
 
 TEACHER_HELD_OUT_SHARE = 0.1  # of the teacher's points
-BATCH_SKIN_PIXELS, BATCH_HAIR_PIXELS = 1024, 1024
 
 
 @contextmanager
@@ -113,17 +113,16 @@ def _train(
     kept, held_teacher = (
         Teacher(**{name: getattr(teacher, name)[mask] for name in names}) for mask in (~held_points, held_points)
     )
-    pools = [(skin_pool, BATCH_SKIN_PIXELS, options.skin_share), (hair_pool, BATCH_HAIR_PIXELS, 1.0)]
-    trainer = Trainer(field, pools, kept, evidence.motion, options)
-    iterations, seconds, loss_first, loss_last = trainer.run(progress)
+    pools = [(skin_pool, options.batch_skin_pixels, options.skin_share), (hair_pool, options.batch_hair_pixels, 1.0)]
+    batches = Batches(pools, kept, evidence.motion, field.motion_projection.numpy(), options)
+    iterations, seconds, loss_first, loss_last = run_training(field, batches, options, progress)
     with torch.no_grad():
         residual = live_residual(field, evidence.motion.weights)
         shaded = [shade_fragments(layer, textures, residual) for layer in view.drawn]
         rgba_on = composite(view.drawn, shaded, evidence.matte.size).rgba.numpy()
-        examiner = Trainer(field, [], held_teacher, evidence.motion, options)
         figures = {
             **photo_figures(view, rgba_on, evidence, photo, held_out),
-            **teacher_figures(examiner, len(held_teacher.level)),
+            **teacher_figures(field, held_teacher),
             **generator_figures(field, made, evidence.motion),
         }
     progress(1.0, "training the field")

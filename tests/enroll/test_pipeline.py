@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 REPORT_KEYS = {
     "camera", "motion", "faces_found", "landmark_error_px", "landmark_error_iod_pct", "photo_psnr_db",
-    "photo_psnr_db_texture_only", "silhouette_error_px", "valid_yaw_deg", "seconds", "warnings",
+    "photo_psnr_db_texture_only", "silhouette_error_px", "valid_yaw_deg", "seconds", "warnings", "quality",
 }  # fmt: skip
 
 
