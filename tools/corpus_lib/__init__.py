@@ -1,1 +1,1 @@
-"""The parts of tools/corpus: what is measured on (manifest, made), how (likeness, figures, films) and how it is shown."""
+"""The parts of tools/corpus: what is measured on (manifest, made), how (figures, films, drawn) and how it is shown."""

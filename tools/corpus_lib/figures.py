@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from avatar3d import models
 from avatar3d.avatar import Avatar
 from avatar3d.enroll.pipeline import EnrollOptions, enroll
 from avatar3d.errors import Avatar3dError
+from avatar3d.face.identity import MODEL, IdentityEncoder, distance
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.tracker import FaceTracker
 from avatar3d.glb import read_glb, write_glb
@@ -20,7 +22,6 @@ from avatar3d.photo import load_photo
 from avatar3d.render import Renderer
 
 from . import drawn
-from .likeness import Likeness
 from .manifest import Corpus, Entry, photo_file
 from .views import Drawer, Seen, seen
 
@@ -47,7 +48,9 @@ class Bench:
 
     def __init__(self, corpus: Corpus, folder: Path, renderer: Renderer, options: dict[str, Any]) -> None:
         self.corpus, self.folder, self.renderer, self._options = corpus, folder, renderer, options
-        self._likeness, self._tracker = Likeness(), FaceTracker()
+        models.pull(MODEL)
+        self._tracker = FaceTracker()
+        self._encoder = IdentityEncoder(self._tracker)
 
     def enrol(self, entry: Entry) -> dict[str, Any]:
         """The row as far as enrolment's own report goes; the avatar is left in avatars/. A refusal or crash is in `error`."""
@@ -89,18 +92,22 @@ class Bench:
 
     def _identity(self, entry: Entry, shown: Seen, drawer: Drawer) -> dict[str, float | None]:
         """Distances to the photo, of a made case to the one it was made from: what was lost is not the person's."""
-        rgb, points = shown.rgb, shown.face.landmarks.points_px
+        rgb, landmarks = shown.rgb, shown.face.landmarks
         if entry.base is not None:
             rgb = load_photo(self._photo(self.corpus.entry(entry.base))).rgb
-            points = self._tracker.track(rgb).landmarks.points_px
-        photo = self._likeness.embed(rgb, points)
-        motion = drawer.avatar.photo_motion
-        sides = [self._likeness.distance(drawer.orbit(yaw, motion=motion), photo) for yaw in (-SIDE_DEG, SIDE_DEG)]
-        found = [value for value in sides if value is not None]
+            landmarks = self._tracker.track(rgb).landmarks
+        photo = self._encoder.encode(rgb, landmarks)
+
+        def apart(yaw_deg: float, motion: MotionCode | None) -> float | None:
+            value = distance(self._encoder.encode(drawer.orbit(yaw_deg, motion=motion)), photo)
+            return None if value is None else round(value, 3)
+
+        own = drawer.avatar.photo_motion
+        sides = [value for yaw in (-SIDE_DEG, SIDE_DEG) if (value := apart(yaw, own)) is not None]
         return {
-            "identity_front": self._likeness.distance(drawer.orbit(0, motion=motion), photo),
-            "identity_30": round(sum(found) / len(found), 3) if found else None,
-            "identity_neutral": self._likeness.distance(drawer.orbit(0), photo),
+            "identity_front": apart(0, own),
+            "identity_30": round(sum(sides) / len(sides), 3) if sides else None,
+            "identity_neutral": apart(0, None),
         }
 
 
