@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from avatar3d.doctor import Check
 
 EXIT_INTERRUPTED = 130
+_ENDINGS = ("SIGTERM", "SIGHUP", "SIGXCPU")  # a kill, a terminal that closes, a time limit
 _FAILED_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
@@ -118,7 +119,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code (0 done, 1 the work failed, 2 wrong input, 130 interrupted)."""
-    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    for name in _ENDINGS:
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:  # nohup ignores hang-ups
+            signal.signal(getattr(signal, name), _interrupt)
     # Products of small matrices lose more to waiting threads than they gain (twice the time of an enrolment on two cores), and
     # round as the core count has it. Read when numpy is first imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -159,6 +162,11 @@ _EXTRA_OF_MODULE = {
     "torch": "train", "scipy": "train", "numba": "train", "cv2": "train", "ai_edge_litert": "train",
     "matplotlib": "eval", "jinja2": "eval",
 }  # fmt: skip
+
+
+def _interrupt(*_: object) -> NoReturn:
+    """What ends a command from outside ends it as Ctrl-C does: temporary files go, what was there stays."""
+    raise KeyboardInterrupt
 
 
 def _report(arguments: argparse.Namespace, result: dict[str, Any], lines: list[str]) -> None:

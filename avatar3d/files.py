@@ -7,8 +7,9 @@ import json
 import math
 import os
 import reprlib
+import secrets
+import stat
 import struct
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,44 +25,82 @@ MAX_INTEGER = 2**63  # of a file; larger ones overflow a float, or take for ever
 MAX_YAML_SCALAR = 200  # characters of a text or a number; those of configs/ have up to 122
 
 
+PRIVATE_MODE = 0o600  # a face is biometric: what is made of one is for its owner's eyes
+SHARED_MODE = 0o666  # less the process's umask, which the kernel takes off
+
+
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path, shared: bool = False) -> Iterator[Path]:
     """Yield a temporary path with the target's suffix; on a clean exit it replaces `path`, otherwise it is removed.
 
-    Raises InputError when the folder does not exist, cannot be written, or the target is a folder.
+    A file that was there keeps its mode; a new one is its owner's alone (0600), unless `shared`: then it is as the umask has it. A
+    symbolic link stays, and what it points to is replaced. Raises InputError when the folder does not exist, cannot be written, or
+    the target is a folder.
     """
-    target = Path(path)
-    with _temporary(target) as temporary:
+    target = _through_links(Path(path))
+    with _temporary(target, shared) as temporary:
         yield temporary
-        os.chmod(temporary, 0o666 & ~_umask())
+        with temporary.open("rb+") as stream:
+            os.fsync(stream.fileno())  # a disk that is full late says so before the old file goes
+        _keep_mode(target, temporary)
         os.replace(temporary, target)
 
 
 @contextmanager
-def _temporary(target: Path) -> Iterator[Path]:
-    if target.is_dir():
-        raise InputError(f"cannot write {target}: it is a folder; name a file")
-    folder = target.parent
-    if not folder.is_dir():
-        raise InputError(f"cannot write {target}: the folder {folder} does not exist; create it first")
+def _temporary(target: Path, shared: bool = False) -> Iterator[Path]:
+    _check_target(target)
+    temporary = _beside(target)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.stem}.", suffix=target.suffix, dir=folder)
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, SHARED_MODE if shared else PRIVATE_MODE))
     except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror}; choose a folder you may write to") from error
-    os.close(handle)
-    temporary = Path(name)
+        raise _unwritable(target, error) from error
     try:
         yield temporary
     finally:
         temporary.unlink(missing_ok=True)
 
 
+def _beside(target: Path) -> Path:
+    """A name beside the target that nobody has."""
+    return target.parent / f".{target.stem[:100]}.{secrets.token_hex(6)}{target.suffix[-20:]}"
+
+
+def _through_links(path: Path) -> Path:
+    """Where a write to `path` ends up; raises InputError on links in a circle."""
+    target = Path(os.path.realpath(path)) if os.path.islink(path) else path
+    if os.path.islink(target):
+        raise InputError(f"cannot write {path}: it is a link that leads back to itself; remove it")
+    return target
+
+
+def _check_target(target: Path) -> None:
+    try:
+        is_folder, in_folder = target.is_dir(), target.parent.is_dir()
+    except OSError as error:  # a name too long, a folder that may not be entered
+        raise _unwritable(target, error) from error
+    if is_folder:
+        raise InputError(f"cannot write {target}: it is a folder; name a file")
+    if not in_folder:
+        raise InputError(f"cannot write {target}: the folder {target.parent} does not exist; create it first")
+
+
+def _unwritable(target: Path, error: OSError) -> InputError:
+    return InputError(f"cannot write {target}: {error.strerror}; choose a folder you may write to")
+
+
+def _keep_mode(target: Path, temporary: Path) -> None:
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode)
+    except OSError:
+        return
+    os.chmod(temporary, mode)
+
+
 def check_writable(path: str | Path) -> None:
     """Raise the InputError that writing `path` would raise, before long work starts; leaves nothing behind."""
-    target = Path(path)
-    existed = target.exists()
+    target = _through_links(Path(path))
     with _temporary(target):
-        pass
+        existed = target.exists()
     if existed and not os.access(target, os.W_OK):
         raise InputError(f"cannot write {target}: the file there is read-only; choose another name")
 
@@ -74,16 +113,38 @@ def make_folder(path: str | Path) -> None:
         raise InputError(f"cannot write into {path}: {error.strerror}; name a folder") from error
 
 
-def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write `data` to `path` through a temporary file."""
-    with replacing(path) as temporary:
-        temporary.write_bytes(data)
+def write_bytes(path: str | Path, data: bytes, shared: bool = False) -> None:
+    """Write `data` to `path` as `replacing` does; where the system has files without a name, not even SIGKILL leaves half of one."""
+    target = _through_links(Path(path))
+    if not _write_nameless(target, data, shared):
+        with replacing(target, shared) as temporary:
+            temporary.write_bytes(data)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _write_nameless(target: Path, data: bytes, shared: bool) -> bool:
+    """Write into a file that gets its name when it is whole (O_TMPFILE of Linux); False where the file system has none."""
+    if not hasattr(os, "O_TMPFILE"):
+        return False
+    _check_target(target)
+    try:
+        handle = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, SHARED_MODE if shared else PRIVATE_MODE)
+    except OSError:
+        return False
+    named = _beside(target)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+            try:
+                os.link(f"/proc/self/fd/{handle}", named, follow_symlinks=True)
+            except OSError:
+                return False
+        _keep_mode(target, named)
+        os.replace(named, target)
+    finally:
+        named.unlink(missing_ok=True)
+    return True
 
 
 def read_bounded(path: str | Path, what: str, max_bytes: int) -> bytes:

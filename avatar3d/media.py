@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +33,7 @@ _MP4_OPTIONS = (
     f"-crf {MP4_CRF} -movflags +faststart -vf scale=out_color_matrix=bt709:out_range=tv"
     " -colorspace bt709 -color_primaries bt709 -color_trc iec61966-2-1 -color_range tv"
 )
+MAX_FFMPEG_WORDS = 1 << 16  # bytes of its messages that are read
 GIF_TICK_MS = 10  # the format counts frame durations in hundredths of a second
 # Least-squares red-cyan anaglyph, rows = output r, g, b; columns = left rgb, right rgb, in linear light.
 # E. Dubois, "A projection method to generate anaglyph stereo images", ICASSP 2001; coefficients as in his 2009 table.
@@ -204,37 +207,50 @@ def _encoder(path: Path, shape: tuple[int, ...], fps: float) -> Iterator[Callabl
 
     height, width = shape[:2]
     padding = ((0, height % 2), (0, width % 2), (0, 0))
-    writer = imageio_ffmpeg.write_frames(
-        str(path),
-        (width + width % 2, height + height % 2),
-        fps=fps,
-        codec="libx264",
-        pix_fmt_in="rgb24",
-        pix_fmt_out="yuv420p",
-        quality=None,
-        macro_block_size=1,
-        output_params=_MP4_OPTIONS.split(),
-    )
+    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width + width % 2}x{height + height % 2}", "-r", f"{fps:.6f}", "-i", "-"]
+    options = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", *_MP4_OPTIONS.split()]
+    with tempfile.TemporaryFile() as said:
+        try:
+            # The name is a path, whatever it looks like to ffmpeg (a protocol, an option).
+            command = [imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-loglevel", "error", "-nostdin", *source, *options]
+            process = subprocess.Popen([*command, f"file:{path.absolute()}"], stdin=subprocess.PIPE, stderr=said)
+        except (OSError, RuntimeError) as error:
+            raise _ffmpeg_failed(str(error)) from error
+        assert process.stdin is not None
+        stream = process.stdin
 
-    def write(frame: np.ndarray) -> None:
-        with _ffmpeg_errors():
-            writer.send(np.ascontiguousarray(np.pad(frame, padding, mode="edge")))
+        def write(frame: np.ndarray) -> None:
+            try:
+                stream.write(np.ascontiguousarray(np.pad(frame, padding, mode="edge")).data)
+            except OSError as error:  # it has ended; what it said is the reason
+                process.wait()
+                raise _ffmpeg_failed(_last_words(said) or str(error)) from error
 
-    with _ffmpeg_errors():
-        writer.send(None)
-    try:
-        yield write
-    finally:
-        with _ffmpeg_errors():
-            writer.close()
-    if path.stat().st_size == 0:
-        raise WorkError("ffmpeg wrote an empty film; name a .gif, or see avatar3d doctor")
+        try:
+            yield write
+            try:
+                stream.close()
+            except OSError as error:
+                process.wait()
+                raise _ffmpeg_failed(_last_words(said) or str(error)) from error
+            code = process.wait()
+        finally:
+            process.kill()  # a film that is given up; after its end this does nothing
+            process.wait()
+            with suppress(OSError):
+                stream.close()
+        words = _last_words(said)
+        # A disk that is full at the end leaves a film that no player opens, and not every ffmpeg then fails.
+        if code != 0 or words or not path.stat().st_size:
+            raise _ffmpeg_failed(words or f"exit status {code}")
 
 
-@contextmanager
-def _ffmpeg_errors() -> Iterator[None]:
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[-1]
-        raise WorkError(f"ffmpeg could not write the film ({reason}); name a .gif, or see avatar3d doctor") from error
+def _last_words(said: IO[bytes]) -> str:
+    """The last line that ffmpeg wrote of an error, printable."""
+    said.seek(0)
+    lines = said.read(MAX_FFMPEG_WORDS).decode("utf-8", "replace").strip().splitlines()
+    return "".join(letter for letter in lines[-1] if letter.isprintable()) if lines else ""
+
+
+def _ffmpeg_failed(reason: str) -> WorkError:
+    return WorkError(f"ffmpeg could not write the film ({reason}); is the disk full? Name a .gif, or see avatar3d doctor")

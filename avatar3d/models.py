@@ -185,7 +185,7 @@ def _store(item: ModelEntry, data: bytes) -> None:
         raise InputError(
             f"cannot create the cache folder {target.parent}: {error.strerror}; set AVATAR3D_HOME to a folder you may write to"
         ) from error
-    write_bytes(target, data)
+    write_bytes(target, data, shared=True)
 
 
 def _pull_source(source: Source, items: list[ModelEntry]) -> None:

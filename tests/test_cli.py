@@ -3,8 +3,10 @@
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -156,3 +158,20 @@ def test_models_list_is_json(capsys):
     rows = json.loads(out)["models"]
     assert code == 0 and {"name", "sha256", "bytes", "licence", "purpose", "source", "ok"} <= set(rows[0])
     assert any(row["name"] == "face_landmarker.task" for row in rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT", "SIGXCPU"])
+def test_a_command_that_is_ended_from_outside_leaves_nothing(name, avatar_file, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "turn.mp4").write_bytes(b"the old film")
+    command = [sys.executable, "-m", "avatar3d.cli", "render", str(avatar_file), "--turntable", "720", "--size", "512"]
+    process = subprocess.Popen([*command, "-o", str(tmp_path / "out" / "turn.mp4")], stderr=subprocess.PIPE, text=True)
+    while len(list((tmp_path / "out").iterdir())) < 2 and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(getattr(signal, name))
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == cli.EXIT_INTERRUPTED, said
+    assert "interrupted" in said and "Traceback" not in said
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["turn.mp4"]
+    assert (tmp_path / "out" / "turn.mp4").read_bytes() == b"the old film"

@@ -13,7 +13,17 @@ import numpy as np
 import pytest
 
 from avatar3d.errors import MAX_SENTENCE, InputError
-from avatar3d.files import make_folder, parse_json, read_bounded, read_json, read_npz, read_yaml
+from avatar3d.files import (
+    check_writable,
+    make_folder,
+    parse_json,
+    read_bounded,
+    read_json,
+    read_npz,
+    read_yaml,
+    replacing,
+    write_bytes,
+)
 
 
 @pytest.mark.parametrize(
@@ -131,3 +141,56 @@ def test_a_sentence_is_one_short_line_whatever_it_quotes() -> None:
     sentence = str(InputError("camera 'a\nb\x1b[31m' is " + json.dumps(["y" * 5000]) + "; expected a name"))
     assert len(sentence) <= MAX_SENTENCE and sentence.isprintable()
     assert sentence.startswith("camera 'a b [31m'") and sentence.endswith("; expected a name")
+
+
+def _through_name(path: Path) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(b"new")
+
+
+@pytest.mark.parametrize("write", [_through_name, lambda path: write_bytes(path, b"new")], ids=["replacing", "write_bytes"])
+class TestWriting:
+    def test_what_is_made_of_a_face_is_its_owners_alone(self, write, tmp_path: Path) -> None:
+        write(tmp_path / "me.glb")
+        assert (tmp_path / "me.glb").stat().st_mode & 0o777 == 0o600
+        assert [path.name for path in tmp_path.iterdir()] == ["me.glb"]
+
+    @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+    def test_a_mode_that_was_there_is_kept(self, write, mode: int, tmp_path: Path) -> None:
+        (tmp_path / "me.glb").write_bytes(b"old")
+        (tmp_path / "me.glb").chmod(mode)
+        write(tmp_path / "me.glb")
+        assert (tmp_path / "me.glb").stat().st_mode & 0o777 == mode and (tmp_path / "me.glb").read_bytes() == b"new"
+
+    def test_a_link_stays_and_its_target_is_written(self, write, tmp_path: Path) -> None:
+        (tmp_path / "there").mkdir()
+        (tmp_path / "me.glb").symlink_to(tmp_path / "there" / "real.glb")
+        write(tmp_path / "me.glb")
+        assert (tmp_path / "me.glb").is_symlink() and (tmp_path / "there" / "real.glb").read_bytes() == b"new"
+
+    @pytest.mark.parametrize("name", ["x" * 300 + ".glb", "missing/me.glb"])
+    def test_a_place_that_cannot_be_is_a_sentence(self, write, name: str, tmp_path: Path) -> None:
+        for attempt in (write, check_writable):
+            with pytest.raises(InputError, match="cannot write"):
+                attempt(tmp_path / name)
+
+    def test_names_as_long_as_the_system_has_are_written(self, write, tmp_path: Path) -> None:
+        write(tmp_path / ("x" * 250 + ".glb"))
+        assert len(list(tmp_path.iterdir())) == 1
+
+    def test_links_in_a_circle_are_a_sentence(self, write, tmp_path: Path) -> None:
+        (tmp_path / "a").symlink_to(tmp_path / "b")
+        (tmp_path / "b").symlink_to(tmp_path / "a")
+        with pytest.raises(InputError, match="cannot write"):
+            write(tmp_path / "a")
+
+
+def test_what_others_may_read_follows_the_umask(tmp_path: Path) -> None:
+    import os
+
+    before = os.umask(0o027)
+    try:
+        write_bytes(tmp_path / "model", b"x", shared=True)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "model").stat().st_mode & 0o777 == 0o640

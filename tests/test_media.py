@@ -142,3 +142,37 @@ def test_a_film_is_never_whole_in_memory(tmp_path):
     media.save_sequence(tmp_path / "a.mp4", drawn(), fps=30)
     assert alive[1] <= 3
     assert len(imageio.imread(tmp_path / "a.mp4")) == 40
+
+
+FULL_DISK = """
+import resource, sys
+import numpy as np
+from avatar3d import media
+from avatar3d.errors import WorkError
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+noise = np.random.default_rng(0)
+try:
+    media.save_sequence(sys.argv[1], (noise.integers(0, 256, (128, 128, 3), np.uint8) for _ in range(60)))
+except (WorkError, OSError) as error:
+    print(type(error).__name__, error)
+    raise SystemExit(1)
+"""
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".gif"])
+def test_a_disk_that_is_full_while_a_film_is_written_keeps_the_old_one(suffix, tmp_path):
+    import subprocess
+    import sys
+
+    target = tmp_path / f"film{suffix}"
+    target.write_bytes(b"the old film")
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, str(target)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert target.read_bytes() == b"the old film"
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+
+def test_a_film_whose_name_looks_like_an_address_is_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    media.save_sequence("http:film.mp4", [np.zeros((32, 32, 3), np.uint8)] * 3)
+    assert [path.name for path in tmp_path.iterdir()] == ["http:film.mp4"]

@@ -341,7 +341,7 @@ def remembered(path: Path | None = None) -> list[Entry]:
 def remember(path: Path, entries: Sequence[Entry]) -> None:
     """Write the newest MAX_ENTRIES of the entries, oldest first."""
     document = {"entries": [vars(entry) for entry in entries[-MAX_ENTRIES:]]}
-    write_bytes(path, (json.dumps(document, indent=1) + "\n").encode())
+    write_bytes(path, (json.dumps(document, indent=1) + "\n").encode(), shared=True)
 
 
 def _list(value: object) -> list[Any]:

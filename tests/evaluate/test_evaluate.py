@@ -80,40 +80,45 @@ def test_the_pictures_open(report):
     assert len(pictures) == 2 * 5 * 2 + 1
 
 
-def test_a_report_replaces_a_report_and_nothing_else(avatar, tmp_path):
-    quick = dataclasses.replace(OPTIONS, size_px=64, keys=((0.0, {}),), turntable=0)
-    (tmp_path / "stale").mkdir()
-    (tmp_path / "stale" / "report.json").write_text("{}")
-    (tmp_path / "stale" / "leftover.txt").write_text("old")
-    evaluate(avatar, tmp_path / "stale", SphereRenderer(), quick)
-    assert sorted(path.name for path in (tmp_path / "stale").iterdir()) == ["index.html", "pictures", "report.json"]
-    assert [path.name for path in tmp_path.iterdir()] == ["stale"]
+def test_a_report_replaces_what_the_last_one_wrote_and_nothing_else(avatar, tmp_path):
+    quick = dataclasses.replace(OPTIONS, size_px=64, keys=((0.0, {}), (10.0, {})), turntable=0)
+    folder = tmp_path / "report"
+    evaluate(avatar, folder, SphereRenderer(), quick)
+    before = {path.name for path in (folder / "pictures").iterdir()}
+    (folder / "thesis.txt").write_text("precious")
+    (folder / "pictures" / "mine.png").write_text("precious")
+    evaluate(avatar, folder, SphereRenderer(), dataclasses.replace(quick, keys=((0.0, {}),)))
+    assert sorted(path.name for path in folder.iterdir()) == ["index.html", "pictures", "report.json", "thesis.txt"]
+    after = {path.name for path in (folder / "pictures").iterdir()}
+    assert "mine.png" in after and after - {"mine.png"} < before  # the second view's pictures are gone
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
+
+@pytest.mark.parametrize("holds", [{}, {"report.json": "{}"}, {"report.json": "not JSON"}, {"report.json": '{"ranking_rule": 1}'}])
+def test_a_folder_with_other_things_is_left_alone(holds, tmp_path):
     (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "me.jpg").write_text("precious")
+    for name, text in {"me.jpg": "precious", **holds}.items():
+        (tmp_path / "photos" / name).write_text(text)
+    with pytest.raises(InputError, match="holds other things"):
+        check_folder(tmp_path / "photos")
+
+
+def test_a_list_that_points_outside_deletes_nothing(avatar, tmp_path):
+    quick = dataclasses.replace(OPTIONS, size_px=64, keys=((0.0, {}),), turntable=0)
+    (tmp_path / "mine.txt").write_text("precious")
+    evaluate(avatar, tmp_path / "report", SphereRenderer(), quick)
+    data = tmp_path / "report" / "report.json"
+    written = json.loads(data.read_text())
+    data.write_text(json.dumps({**written, "files": [*written["files"], "../mine.txt", str(tmp_path / "mine.txt")]}))
+    evaluate(avatar, tmp_path / "report", SphereRenderer(), quick)
+    assert (tmp_path / "mine.txt").read_text() == "precious"
+
+
+def test_a_file_in_the_way_is_said(tmp_path):
     (tmp_path / "file").write_text("")
-    for target, sentence in (("photos", "holds other things"), ("file", "a file is there"), ("file/below", "not a folder")):
+    for target, sentence in (("file", "a file is there"), ("file/below", "name another folder|not a folder"), ("x" * 300, "too long")):
         with pytest.raises(InputError, match=sentence):
             check_folder(tmp_path / target)
-
-
-def test_an_old_report_survives_when_the_new_one_cannot_take_its_place(avatar, tmp_path, monkeypatch):
-    from avatar3d.evaluate import report
-
-    (tmp_path / "report").mkdir()
-    (tmp_path / "report" / "report.json").write_text("{}")
-    rename = report.Path.rename
-
-    def fail_for_the_new_one(self, target):
-        if self.name == "report" and target == tmp_path / "report":
-            raise OSError("no")
-        return rename(self, target)
-
-    monkeypatch.setattr(report.Path, "rename", fail_for_the_new_one)
-    with pytest.raises(OSError, match="no"):
-        evaluate(avatar, tmp_path / "report", SphereRenderer(), dataclasses.replace(OPTIONS, size_px=64, turntable=0))
-    assert [path.name for path in tmp_path.iterdir()] == ["report"]
-    assert (tmp_path / "report" / "report.json").read_text() == "{}"
 
 
 def test_work_that_fails_leaves_nothing(avatar, tmp_path, monkeypatch):
