@@ -27,7 +27,7 @@ from avatar3d.fitting.neutral import (
     relaxed_mouth,
 )  # fmt: skip
 from avatar3d.fitting.offsets import offset_field
-from avatar3d.fitting.own_shapes import own_shapes
+from avatar3d.fitting.own_shapes import own_shapes, shut_lids
 from avatar3d.fitting.solver import descend
 from avatar3d.head.model import EYES, KAPPA_RAD, HeadModel
 from avatar3d.head.rig import gaze_angles
@@ -138,12 +138,14 @@ def fit_face(
     residual = np.linalg.norm(projected - points[: len(projected), :2], axis=1)
     weights = motion_weights(head, vertices, neutral_vertices, expression, rest)
     neutral_vertices = lower_teeth_edge(head, neutral_vertices, weights)
+    shapes = own_shapes(head, neutral_vertices, weights, photo)
+    shapes, weights = shut_lids(head, neutral_vertices, shapes, weights)
     gaze = _gaze(head, neutral_vertices, points, camera) - gaze_angles(MotionCode(weights=weights))
     iod = landmarks.iod_px
     return FaceFit(
         camera=camera, identity=identity, expression=expression, motion=MotionCode(weights=weights, gaze=gaze),
         vertices=vertices, neutral_vertices=neutral_vertices,
-        expression_shapes=own_shapes(head, neutral_vertices, weights, photo), projected_px=projected, residual_px=residual,
+        expression_shapes=shapes, projected_px=projected, residual_px=residual,
         residual_iod_pct=float(100 * residual.mean() / iod), iod_px=iod, seconds=time.perf_counter() - start,
     )  # fmt: skip
 

@@ -12,7 +12,8 @@ from functools import lru_cache
 import numpy as np
 
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
-from avatar3d.motion.rotation import blend, exponential
+from avatar3d.motion.mix import mix
+from avatar3d.motion.rotation import exponential
 
 SILENT_S = 0.3  # a source this long without a word is silent: longer than a lost packet, shorter than a stare
 NOTICE_AFTER_S = 5.0  # after which the viewer is told
@@ -102,25 +103,6 @@ def idle(time_s: float, seed: int = 0) -> MotionCode:
         gaze=np.stack([gaze, gaze]),
         confidence=np.zeros(5),
         time_ns=round(time_s * 1e9),
-    )
-
-
-def mix(a: MotionCode, b: MotionCode, share: float) -> MotionCode:
-    """The motion a share of the way from a (0) to b (1); time and sequence are b's."""
-    if share >= 1:
-        return b
-
-    def between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return x + share * (y - x)
-
-    return MotionCode(
-        weights=between(a.weights, b.weights),
-        rotation=blend(a.rotation, b.rotation, share),
-        translation=between(a.translation, b.translation),
-        gaze=between(a.gaze, b.gaze),
-        confidence=between(a.confidence, b.confidence),
-        time_ns=b.time_ns,
-        sequence=b.sequence,
     )
 
 

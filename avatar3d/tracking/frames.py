@@ -58,6 +58,11 @@ class FrameSource:
         if self.live:
             raise WorkError(f"{self.name} gives no more frames; plug it in again, or close the program that uses it")
 
+    def rewind(self) -> None:
+        """Back to the first frame of a recording, by opening it again: seeking is not exact in every container."""
+        self.capture.release()
+        self.capture = cv2.VideoCapture(self.name, cv2.CAP_FFMPEG)
+
     def close(self) -> None:
         """Free the capture."""
         self.capture.release()

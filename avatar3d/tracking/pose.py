@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import cv2
 import numpy as np
 
-from avatar3d.face.landmarks import FACE_OVAL, LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS, FaceLandmarks
+from avatar3d.face.landmarks import FACE_OVAL, FaceLandmarks
 from avatar3d.head.landmarks import fitting_head
-from avatar3d.motion.code import ARKIT_INDEX, LOOK_INDICES, LOOK_MAX_RAD, NECK_M, MotionCode, look_angles
+from avatar3d.motion.code import NECK_M, MotionCode, look_angles
 from avatar3d.motion.rotation import matrix_quaternion
+from avatar3d.tracking.gaze import CORNERS, CV_TO_WORLD, EyePlaces, Eyes, Pinhole, looking
 
 # A video seldom says its focal length; 1.6 times the longer side is a webcam or phone at arm's length (photos use the same).
 FOCAL_PRIOR = 1.6
@@ -29,18 +30,6 @@ RIDGE = np.diag([1e-3, 1e-3, 1e-3, 1.0, 1.0, 1.0])  # keeps a step finite where 
 # How fast the landmarks of the person at hand replace those of the average head, and how many frames are wanted first.
 SHAPE_FRAMES = 60
 SHAPE_MIN_COSINE = 0.9  # only frames nearer the front than this teach the shape
-# Lines of sight meet at what is looked at, each turned inward by half a degree (far away) to three (at arm's length). Where
-# the corners of a person's eyes lie about the eyeballs differs by as much, so the mean of what is measured is taken as that
-# of somebody who looks a metre away, and of the changes about it, mostly noise, a share.
-REST_INWARD_RAD = 0.03  # of each eye
-VERGENCE_SHARE = 0.3
-# No eye is turned further: inward for something 20 cm away, outward for the horizon.
-MOST_INWARD_RAD, LEAST_INWARD_RAD = 0.15, 0.0
-VERGENCE_FRAMES = 90  # the running mean's memory, once so many frames were seen
-CLOSED_EYE = 0.55  # an eyeBlink above this hides the iris
-GAZE_MAX_RAD = 0.7
-LEFT_IRIS, RIGHT_IRIS = 473, 468
-CV_TO_WORLD = np.diag([1.0, -1.0, -1.0])  # camera axes to a world that is seen in a mirrorless picture: x right, y up, z nearer
 
 
 @dataclass(frozen=True)
@@ -51,6 +40,11 @@ class LandmarkBasis:
     shapes: np.ndarray
     eye_centres: np.ndarray
     eye_radius: float
+
+    @cached_property
+    def eye_places(self) -> EyePlaces:
+        """For measuring the gaze."""
+        return EyePlaces(self.eye_centres, np.stack([self.template[list(pair)].mean(axis=0) for pair in CORNERS]), self.eye_radius)
 
 
 @lru_cache(maxsize=1)
@@ -85,9 +79,7 @@ class FaceMotion:
     _rest: np.ndarray | None = None
     _shape: np.ndarray = field(default_factory=lambda: np.zeros((468, 3)))
     _shape_count: int = 0
-    _gaze: np.ndarray = field(default_factory=lambda: np.zeros((2, 2)))
-    _vergence: float = 0.0
-    _vergence_count: int = 0
+    _eyes: Eyes = field(default_factory=Eyes)
     residual_iod: float = 0.0
 
     def __post_init__(self) -> None:
@@ -108,25 +100,25 @@ class FaceMotion:
         place = CV_TO_WORLD @ self._translation + rotation @ NECK_M
         if self._rest is None:
             self._rest = place
-        eyes_sure = self._measure_gaze(landmarks, weights, basis)
+        eyes_sure = self._eyes.measure(landmarks.points_px, weights, basis.eye_places, self.head)
         # The irises are seen; the network's look weights are guesses that stand at a half for level eyes, and would lower lids.
-        weights = looking(weights, self._gaze)
+        weights = looking(weights, self._eyes.angles)
         facing = float(np.clip(rotation[2, 2], 0, 1))
         sure = landmarks.presence * facing
         return MotionCode(
             weights=weights,
             rotation=matrix_quaternion(rotation),
             translation=place - self._rest,
-            gaze=self._gaze - look_angles(weights),
+            gaze=self._eyes.angles - look_angles(weights),
             confidence=np.array([sure, sure * eyes_sure, sure, 0.0, landmarks.presence]),
             time_ns=time_ns,
             sequence=sequence,
         )
 
-    def project(self, points: np.ndarray) -> np.ndarray:
-        """(N, 3) head-frame points, metres, to (N, 2) pixels of the last frame."""
-        local = points @ self._rotation.T + self._translation
-        return local[:, :2] / local[:, 2:] * self.intrinsics[0, 0] + self.intrinsics[:2, 2]
+    @property
+    def head(self) -> Pinhole:
+        """Where the head was in the last frame."""
+        return Pinhole(self._rotation, self._translation, self.intrinsics)
 
     def _solve(self, model: np.ndarray, points: np.ndarray, iod_px: float) -> None:
         if not self._posed:
@@ -170,56 +162,6 @@ class FaceMotion:
         size = (self._weight[:, None] * shift * spread).sum() / (self._weight[:, None] * spread * spread).sum()
         self._shape_count += 1
         self._shape = self._shape + (shift - size * spread) / (self._shape_count + 1)
-
-    def _measure_gaze(self, landmarks: FaceLandmarks, weights: np.ndarray, basis: LandmarkBasis) -> float:
-        """Turn the eyes to the irises, each against its own corners; returns how much of the eyes is seen, 0 to 1.
-
-        The eyeball's centre is put where the model has it between the eye's corners; the iris' offset from there over the
-        eyeball's radius is the sine of the gaze angle.
-        """
-        seen = np.zeros(2)
-        measured = np.zeros((2, 2))
-        px_per_m = self.intrinsics[0, 0] / self._translation[2]
-        for eye, (iris, corners, blink) in enumerate(
-            ((LEFT_IRIS, LEFT_EYE_CORNERS, "eyeBlinkLeft"), (RIGHT_IRIS, RIGHT_EYE_CORNERS, "eyeBlinkRight"))
-        ):
-            seen[eye] = np.clip((CLOSED_EYE - weights[ARKIT_INDEX[blink]]) / CLOSED_EYE, 0, 1)
-            model_corners = basis.template[list(corners)].mean(axis=0)
-            projected = self.project(np.stack([basis.eye_centres[eye], model_corners]))
-            centre = landmarks.points_px[list(corners), :2].mean(axis=0) + projected[0] - projected[1]
-            offset = (landmarks.points_px[iris, :2] - centre) / (px_per_m * basis.eye_radius)
-            across, up = np.clip(offset[0], -0.9, 0.9), np.clip(-offset[1], -0.9, 0.9)
-            toward = np.array([across, up, np.sqrt(max(1 - across**2 - up**2, 0.05))])
-            local = (CV_TO_WORLD @ self._rotation).T @ (toward / np.linalg.norm(toward))
-            measured[eye] = np.arctan2(local[0], max(local[2], 0.1)), np.arcsin(np.clip(local[1], -1, 1))
-        if seen.max() > 0:
-            self._gaze = np.clip(self._together(measured, seen), -GAZE_MAX_RAD, GAZE_MAX_RAD)
-        return float(seen.mean())
-
-    def _together(self, measured: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """(2, 2) gaze of two eyes that turn as one: mean pitch and yaw of the eyes as far as they are open, and a vergence."""
-        mean = seen @ measured / seen.sum()
-        apart = (measured[1, 0] - measured[0, 0]) / 2  # toward the nose; the left eye's way in is −X
-        if seen.min() > 0.5:
-            self._vergence_count = min(self._vergence_count + 1, VERGENCE_FRAMES)
-            self._vergence += (apart - self._vergence) / self._vergence_count
-        else:
-            apart = self._vergence
-        inward = REST_INWARD_RAD + VERGENCE_SHARE * (apart - self._vergence)
-        inward = min(max(inward, LEAST_INWARD_RAD), MOST_INWARD_RAD)
-        # With one eye shut the other's own error is not halved by it.
-        mean[0] += (seen[0] - seen[1]) / seen.sum() * self._vergence
-        return np.array([[mean[0] - inward, mean[1]], [mean[0] + inward, mean[1]]])
-
-
-def looking(weights: np.ndarray, gaze: np.ndarray) -> np.ndarray:
-    """(52,) weights whose eyeLook weights are those that turn the eyes, and the lids with them, to `gaze` (2, 2), radians."""
-    weights = np.array(weights, dtype=np.float64)
-    for eye, (down, inward, outward, up) in enumerate(LOOK_INDICES):
-        yaw, pitch = gaze[eye] / LOOK_MAX_RAD
-        away = yaw if eye == 0 else -yaw
-        weights[[down, inward, outward, up]] = np.clip([-pitch, -away, away, pitch], 0.0, 1.0)
-    return weights
 
 
 def _pose_rows(turned: np.ndarray, slope: np.ndarray, px_per_m: np.ndarray) -> np.ndarray:

@@ -12,20 +12,21 @@ from avatar3d.motion.calibrate import Calibration, read_calibration
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.sources.base import SourceBase, Spec
 from avatar3d.tracking import frames
+from avatar3d.tracking.command import EXPRESSIONS
 from avatar3d.tracking.frames import FrameSource
-from avatar3d.tracking.track import VideoTracker
+from avatar3d.tracking.track import tracker_of
 
 MAX_FACES = 8
 
 
 class CaptureSource(SourceBase):
-    """The codes of one face of a capture. face: which identity, in order of appearance."""
+    """The codes of one face of a capture. face: which identity, in order of appearance. solved: see VideoTracker."""
 
-    def __init__(self, capture: FrameSource, face: int, calibration: Calibration | None) -> None:
+    def __init__(self, capture: FrameSource, face: int, calibration: Calibration | None, solved: bool = True) -> None:
         super().__init__()
         self.live = capture.live
         self._capture, self._face, self._calibration = capture, face, calibration
-        self._tracker = VideoTracker(capture.width, capture.height, face + 1)
+        self._tracker = tracker_of(capture, face + 1, solved=solved)
         self._frames: Iterator[tuple[int, np.ndarray]] = iter(capture)
 
     def read(self, timeout_s: float = 1.0) -> MotionCode | None:
@@ -48,23 +49,26 @@ class CaptureSource(SourceBase):
         self._capture.close()
 
 
-def _options(spec: Spec) -> tuple[int, Calibration | None]:
-    spec.only("face", "calibration")
+def _options(spec: Spec) -> tuple[int, Calibration | None, bool]:
+    spec.only("face", "calibration", "expressions")
+    expressions = spec.options.get("expressions", EXPRESSIONS[0])
+    if expressions not in EXPRESSIONS:
+        raise InputError(f"{spec.text!r}: expressions={expressions} is not one of {', '.join(EXPRESSIONS)}")
     face = spec.integer("face", 0, 0, MAX_FACES - 1)
     path = spec.options.get("calibration")
-    return face, None if path is None else read_calibration(Path(path))
+    return face, None if path is None else read_calibration(Path(path)), expressions == EXPRESSIONS[0]
 
 
 def open_video(spec: Spec) -> CaptureSource:
     """The face of a video file."""
-    face, calibration = _options(spec)
-    return CaptureSource(frames.open_video(spec.target), face, calibration)
+    options = _options(spec)
+    return CaptureSource(frames.open_video(spec.target), *options)
 
 
 def open_camera(spec: Spec) -> CaptureSource:
     """The face before a camera."""
-    face, calibration = _options(spec)
+    options = _options(spec)
     number = spec.target or "0"
     if not number.isdigit() or len(number) > 4:
         raise InputError(f"{spec.text!r}: {number!r} is not a camera's number, such as camera:0")
-    return CaptureSource(frames.open_camera(int(number)), face, calibration)
+    return CaptureSource(frames.open_camera(int(number)), *options)

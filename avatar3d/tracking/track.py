@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from avatar3d.face.landmarks import FaceLandmarks
-from avatar3d.motion.code import MotionCode
+from avatar3d.motion.code import MotionCode, quaternion_matrix
 from avatar3d.motion.door import Door
 from avatar3d.progress import ProgressCallback, silent
 from avatar3d.tracking.follow import FaceFollower
 from avatar3d.tracking.frames import FrameSource, open_video
+from avatar3d.tracking.person import FaceTrack
 from avatar3d.tracking.pose import FaceMotion
+
+LOOK_AHEAD = 300  # frames of a recording among which the one that shows a head best is looked for: ten seconds
 
 
 @dataclass(frozen=True)
 class TrackedFrame:
-    """One frame: time, picture, and of each identity its landmarks, code and pose fit."""
+    """One frame: time, picture, and of each identity its landmarks and code."""
 
     time_ns: int
     rgb: np.ndarray
     landmarks: dict[int, FaceLandmarks]
     codes: dict[int, MotionCode]
-    motions: dict[int, FaceMotion]
 
 
 @dataclass
@@ -48,30 +53,77 @@ class Track:
         return round(float(np.median(self.milliseconds)), 3) if self.milliseconds else 0.0
 
 
-class VideoTracker:
-    """The state of tracking one capture: the follower, and a pose, a door and a sequence for each identity."""
+@dataclass(frozen=True)
+class _Seen:
+    """What the networks said of one frame: {identity: (landmarks, (52,) weights)}, and the milliseconds that took."""
 
-    def __init__(self, width: int, height: int, faces: int = 1, threads: int = 2, focal_px: float | None = None) -> None:
-        self._size, self._focal_px = (width, height), focal_px
+    faces: dict[int, tuple[FaceLandmarks, np.ndarray]]
+    milliseconds: float
+
+
+class VideoTracker:
+    """The state of tracking one capture: the follower, and a face's track, a door and a sequence for each identity.
+
+    solved: expressions are solved on each person's own head; False: the blendshape network's answers as they are. live: frames
+    come as they are taken, so heads are fitted beside them. milliseconds: of the last step, what was looked ahead included.
+    """
+
+    def __init__(
+        self, width: int, height: int, faces: int = 1, threads: int = 2, focal_px: float | None = None, solved: bool = True,
+        live: bool = False,
+    ) -> None:  # fmt: skip
+        self._new = partial(FaceTrack, width, height, focal_px, solved, live)
+        self._solved = solved
         self.follower = FaceFollower(faces, threads)
-        self._motions: dict[int, FaceMotion] = {}
+        self.milliseconds = 0.0
+        self._tracks: dict[int, FaceTrack] = {}
         self._doors: dict[int, Door] = {}
+        self._ahead: deque[_Seen] = deque()
+
+    def look_ahead(self, frames: Iterable[tuple[int, np.ndarray]]) -> None:
+        """Learn whose heads a recording shows from its first frames, which are then to be stepped through from the first on."""
+        poses: dict[int, FaceMotion] = {}
+        for time_ns, rgb in frames:
+            seen = self._look(rgb)
+            self._ahead.append(seen)
+            for identity, (landmarks, weights) in seen.faces.items():
+                face = self._tracks.setdefault(identity, self._new())
+                pose = poses.setdefault(identity, FaceMotion(face.width, face.height, face.focal_px))
+                code = pose.code(landmarks, weights, time_ns, 0)
+                face.finder.keep(landmarks, weights, float(quaternion_matrix(code.rotation)[2, 2]))
+        for face in self._tracks.values():
+            face.finder.fit()
 
     def step(self, time_ns: int, rgb: np.ndarray) -> TrackedFrame:
         """Track one (H, W, 3) uint8 sRGB frame."""
-        found = self.follower.step(rgb)
+        seen = self._ahead.popleft() if self._ahead else self._look(rgb)
+        start = time.perf_counter()
         codes: dict[int, MotionCode] = {}
-        for identity, landmarks in found.items():
-            motion = self._motions.setdefault(identity, FaceMotion(*self._size, self._focal_px))
+        for identity, (landmarks, weights) in seen.faces.items():
+            raw = self._tracks.setdefault(identity, self._new()).code(landmarks, weights, time_ns)
             door = self._doors.setdefault(identity, Door())
-            weights = self.follower.blendshapes(landmarks)
-            raw = motion.code(landmarks, weights, time_ns, 0)
             code = door.admit(
                 raw.weights, raw.rotation, raw.translation, raw.gaze, raw.confidence, time_ns,
             )  # fmt: skip
             if code is not None:
                 codes[identity] = code
-        return TrackedFrame(time_ns, rgb, found, codes, self._motions)
+        self.milliseconds = seen.milliseconds + (time.perf_counter() - start) * 1e3
+        return TrackedFrame(time_ns, rgb, {identity: landmarks for identity, (landmarks, _) in seen.faces.items()}, codes)
+
+    def _look(self, rgb: np.ndarray) -> _Seen:
+        start = time.perf_counter()
+        found = self.follower.step(rgb)
+        faces = {identity: (landmarks, self.follower.blendshapes(landmarks)) for identity, landmarks in found.items()}
+        return _Seen(faces, (time.perf_counter() - start) * 1e3)
+
+
+def tracker_of(source: FrameSource, faces: int = 1, threads: int = 2, solved: bool = True, limit: int | None = None) -> VideoTracker:
+    """The tracker of a capture at its start; of a recording it has learned the heads from the first frames, at most `limit`."""
+    tracker = VideoTracker(source.width, source.height, faces, threads, solved=solved, live=source.live)
+    if solved and not source.live:
+        tracker.look_ahead(islice(source, min(LOOK_AHEAD, limit or LOOK_AHEAD)))
+        source.rewind()
+    return tracker
 
 
 def track(
@@ -81,20 +133,20 @@ def track(
     limit: int | None = None,
     progress: ProgressCallback = silent,
     each: Callable[[TrackedFrame], None] | None = None,
+    solved: bool = True,
 ) -> Track:
     """Track a capture to its end, to `limit` frames, or until KeyboardInterrupt on a camera.
 
-    faces: how many to follow. each: called with every frame. Raises InputError when the video cannot be decoded, WorkError when
-    the camera is gone.
+    faces: how many to follow. each: called with every frame. solved: see VideoTracker. Raises InputError when the video cannot be
+    decoded, WorkError when the camera is gone.
     """
-    tracker = VideoTracker(source.width, source.height, faces, threads)
+    tracker = tracker_of(source, faces, threads, solved, limit)
     result = Track()
     total = min(source.frame_count or limit or 1, limit or source.frame_count or 1)
     try:
         for time_ns, rgb in source:
-            start = time.perf_counter()
             frame = tracker.step(time_ns, rgb)
-            result.milliseconds.append((time.perf_counter() - start) * 1e3)
+            result.milliseconds.append(tracker.milliseconds)
             result.frames += 1
             result.tracked += bool(frame.codes)
             for identity, code in frame.codes.items():
@@ -111,11 +163,11 @@ def track(
     return result
 
 
-def track_codes(path: str | Path, threads: int = 1) -> list[MotionCode]:
-    """The codes of the face that a video shows longest, in its frames' order."""
+def track_codes(path: str | Path, threads: int = 1, solved: bool = True) -> list[MotionCode]:
+    """The codes of the face that a video shows longest, in its frames' order. solved: see VideoTracker."""
     source = open_video(path)
     try:
-        result = track(source, threads=threads)
+        result = track(source, threads=threads, solved=solved)
     finally:
         source.close()
     longest = result.longest()

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from avatar3d.fitting.own_shapes import own_shapes
+from avatar3d.fitting.own_shapes import own_shapes, shut_lids
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import EYES, TEETH
 from avatar3d.motion.code import ARKIT_INDEX
@@ -60,3 +60,16 @@ def test_blinks_eyes_and_teeth_stay_the_models(head, smile, wider):
 
 def test_a_face_at_rest_keeps_the_models_shapes(head, wider):
     assert np.array_equal(own_shapes(head, head.vertices, np.zeros(52, np.float32), wider), head.expression)
+
+
+@pytest.mark.parametrize("opening", [0.7, 1.0, 1.1])
+def test_a_full_blink_just_shuts_the_eyes_and_the_photos_face_stays(head, opening):
+    blink = head.expression[[ARKIT_INDEX["eyeBlinkLeft"], ARKIT_INDEX["eyeBlinkRight"]]].sum(0)
+    wide = head.vertices + (1 - opening) * blink
+    weights = np.zeros(52)
+    weights[[ARKIT_INDEX["eyeBlinkLeft"], ARKIT_INDEX["jawOpen"]]] = 0.3
+    shapes, own = shut_lids(head, wide, head.expression, weights)
+    np.testing.assert_allclose(np.tensordot(own, shapes, 1), np.tensordot(weights, head.expression, 1), atol=1e-6)
+    for side, (upper, lower) in (("Left", (386, 374)), ("Right", (159, 145))):
+        y = head.landmark_points(wide + shapes[ARKIT_INDEX["eyeBlink" + side]])[:, 1]
+        assert -0.0008 < y[upper] - y[lower] < 0

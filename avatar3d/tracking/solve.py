@@ -1,0 +1,193 @@
+"""One frame's expression and pose, solved from the landmarks on the tracked person's own head; knows nothing of pictures.
+
+The blendshape network says how a face looks to it, and that differs from person to person: lips follow the truth with
+correlation −.02 to .99 and half its size. On the person's own head the landmarks themselves say how far lids and lips are open; the
+network's answer is left as the prior, for what landmarks do not show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from avatar3d.face.landmarks import FACE_OVAL
+from avatar3d.fitting.fit import OPPOSED, ROBUST_MM, FaceFit
+from avatar3d.fitting.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER, LIPS_OUTER, MOUTH_CORNERS, MOUTH_ENDS, ROLL_MAX
+from avatar3d.fitting.solver import descend
+from avatar3d.head.model import HeadModel
+from avatar3d.motion.code import ARKIT_INDEX, LOOK_INDICES
+from avatar3d.tracking.gaze import CORNERS, EyePlaces
+from avatar3d.tracking.pose import STABLE
+
+MM = 1000.0
+ROUNDS = 1  # of linearisation from the last frame's answer; a second changes the openings by less than 0.1 %
+FIRST_ROUNDS = 6  # from rest
+SWEEPS = 12  # of descent in a round; it starts at the last answer
+PRIOR_SIGMA = 0.5  # of a weight about the network's moved answer, against residuals in mm
+POSE_RIDGE = np.array([1e-2] * 3 + [1e-6] * 3)  # keeps the pose's normal matrix regular; 1e-6 of what the landmarks say
+OPPOSED_SIGMA = 0.15  # of the lesser of two opposed weights, as in the fit
+OUTLINE_WEIGHT = 0.3  # outline points slide on the silhouette
+LIP_WEIGHT, LID_WEIGHT, BROW_WEIGHT, CORNER_WEIGHT = 2.5, 2.5, 1.6, 2.0
+LIDS = (
+    33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246, 263, 249, 390, 373, 374, 380, 381, 382, 362, 398,
+    384, 385, 386, 387, 388, 466,
+)  # fmt: skip
+# What opens: points of upper and lower lids and lips that lie on one another when they are closed.
+LID_PAIRS = ((161, 163), (160, 144), (159, 145), (158, 153), (157, 154), (388, 390), (387, 373), (386, 374), (385, 380), (384, 381))
+LIP_PAIRS = tuple(zip(INNER_LIP_UPPER, INNER_LIP_LOWER, strict=True))
+LID_GAP_WEIGHT, LIP_GAP_WEIGHT = 4.0, 2.0
+BROWS = (70, 63, 105, 66, 107, 55, 65, 52, 53, 46, 300, 293, 334, 296, 336, 285, 295, 282, 283, 276)
+# The points that a frame is solved by: all that say where lids, lips and brows are, those that hold still, and of the rest, which
+# lie close together, every fourth with the weight of four. A frame takes half the time, its openings change by less than 0.1 %.
+LIPS = (*LIPS_OUTER, *INNER_LIP_UPPER, *INNER_LIP_LOWER, *MOUTH_ENDS)
+TOLD = sorted({*LIDS, *LIPS, *BROWS, *STABLE, *FACE_OVAL})
+OTHERS = [place for place in range(468) if place not in TOLD][::4]
+PLACES = np.array(sorted([*TOLD, *OTHERS]))
+LOOKS = tuple(place for eye in LOOK_INDICES for place in eye)
+
+
+@dataclass(frozen=True)
+class PersonHead:
+    """What a frame is solved on: one person's landmarks, those of PLACES, at rest and how far each weight moves them.
+
+    rest (P, 3), shapes (52, P, 3): mm, head frame. upper (52,): the weights' bounds; the lower ones are zero.
+    network, weights (52,): what the blendshape network said of the frame that taught the head, and what is true of it there, so
+    that the network's answers can be moved. eyes: for measuring the gaze.
+    """
+
+    rest: np.ndarray
+    shapes: np.ndarray
+    upper: np.ndarray
+    point_weight: np.ndarray
+    network: np.ndarray
+    weights: np.ndarray
+    eyes: EyePlaces
+
+    def moved(self, network: np.ndarray) -> np.ndarray:
+        """(52,) the network's answer, moved so that it is right in the frame that taught the head."""
+        return np.clip(network - self.network + self.weights, 0.0, self.upper)
+
+
+def person_head(head: HeadModel, fit: FaceFit, points_px: np.ndarray, network: np.ndarray) -> PersonHead:
+    """The head of a fit to one frame. points_px: (478, 3) its landmarks; network: (52,) the network's answer to it.
+
+    What the head's rest and the fit's weights leave unexplained of that frame is the person's own: where the network puts the
+    points of this face. It goes into the landmarks at rest, so lids and lips are as open as they were in that frame.
+    """
+    rest = head.landmark_points(fit.neutral_vertices).astype(np.float64) * MM
+    shapes = np.stack([head.landmark_points(shape) for shape in fit.expression_shapes]).astype(np.float64) * MM
+    weights = np.asarray(fit.motion.weights, np.float64)
+    camera = fit.camera
+    posed = rest + np.tensordot(weights, shapes, 1)
+    local = posed @ camera.rotation.T + camera.translation * MM
+    focal = np.diag(camera.intrinsics)[:2]
+    wanted = (points_px[: len(rest), :2] - camera.intrinsics[:2, 2]) / focal * local[:, 2:]
+    rest = rest + np.column_stack([wanted - local[:, :2], np.zeros(len(rest))]) @ camera.rotation
+    upper = np.ones(len(shapes))
+    upper[[k for name, k in ARKIT_INDEX.items() if name.startswith("mouthRoll")]] = ROLL_MAX
+    weight = np.sqrt(np.clip(np.asarray(head.landmark_confidence, np.float64), 0.1, 1.0))
+    for places, factor in (
+        (FACE_OVAL, OUTLINE_WEIGHT), (LIDS, LID_WEIGHT), (BROWS, BROW_WEIGHT), (MOUTH_CORNERS, CORNER_WEIGHT),
+        ((*INNER_LIP_UPPER, *INNER_LIP_LOWER), LIP_WEIGHT),
+    ):  # fmt: skip
+        weight[list(places)] *= factor
+    weight[OTHERS] *= 2
+    return PersonHead(
+        rest[PLACES], np.ascontiguousarray(shapes[:, PLACES]), upper, weight[PLACES], np.asarray(network, np.float64), weights,
+        EyePlaces(
+            head.eye_centres(fit.neutral_vertices).astype(np.float64),
+            np.stack([posed[list(pair)].mean(axis=0) for pair in CORNERS]) / MM,
+            float(head.eye_radii(fit.neutral_vertices).mean()),
+        ),
+    )
+
+
+@dataclass
+class Solution:
+    """weights (52,), rotation (3, 3) and translation (3,) mm to the camera, OpenCV axes: where the last frame ended."""
+
+    weights: np.ndarray
+    rotation: np.ndarray
+    translation: np.ndarray
+
+
+_UPPER, _LOWER = np.searchsorted(PLACES, np.array([*LID_PAIRS, *LIP_PAIRS])).T
+_GAP_WEIGHT = np.repeat([LID_GAP_WEIGHT, LIP_GAP_WEIGHT], [len(LID_PAIRS), len(LIP_PAIRS)])
+
+_OPPOSED = np.zeros((52, 52))
+for _first, _second in OPPOSED:
+    _i, _j = ARKIT_INDEX[_first], ARKIT_INDEX[_second]
+    _OPPOSED[_i, _j] = _OPPOSED[_j, _i] = 1 / OPPOSED_SIGMA**2
+    _OPPOSED[_i, _i] = _OPPOSED[_j, _j] = 0.25 / OPPOSED_SIGMA**2
+
+
+def solve(
+    head: PersonHead,
+    points_px: np.ndarray,
+    network: np.ndarray,
+    looks: np.ndarray,
+    intrinsics: np.ndarray,
+    before: Solution,
+    rounds: int = ROUNDS,
+) -> Solution:
+    """The weights and pose that bring a person's landmarks onto points_px (468+, 2+), pixels.
+
+    network: (52,) the blendshape network's answer. looks: (8,) the eyeLook weights, LOOKS' order, measured from the irises and
+    not solved for. before: the last frame's solution, or the first pose. Variable projection over the pose (Golub and Pereyra
+    1973) and descent within the weights' box, linearised `rounds` times.
+    """
+    mean = head.moved(network)
+    weights = before.weights.copy()
+    lower, upper = np.zeros(52), head.upper.copy()
+    places = list(LOOKS)
+    weights[places] = lower[places] = upper[places] = mean[places] = looks
+    rotation, translation = before.rotation, before.translation
+    focal, centre = np.diag(intrinsics)[:2], intrinsics[:2, 2]
+    points = points_px[PLACES, :2]
+    for _ in range(rounds):
+        turned = (head.rest + np.tensordot(weights, head.shapes, 1)) @ rotation.T
+        local = turned + translation
+        depth = local[:, 2:]
+        slope = local[:, :2] / depth
+        scale = float(depth.mean()) / focal
+        residual = (points - slope * focal - centre) * scale
+        weight = head.point_weight / np.sqrt(np.sqrt(1 + (residual * residual).sum(1) / ROBUST_MM**2))
+        near = depth.mean() / depth
+        shapes = head.shapes @ rotation.T
+        rows = _with_gaps((shapes[..., :2] - slope * shapes[..., 2:]) * near, weight).reshape(52, -1)
+        pose = _with_gaps(np.moveaxis(_pose_rows(turned, slope) * near[..., None], -1, 0), weight).reshape(6, -1).T
+        target = _with_gaps(residual, weight).ravel()
+        cross = rows @ pose
+        inner = np.linalg.inv(pose.T @ pose + np.diag(POSE_RIDGE))
+        pull = pose.T @ target
+        gram = rows @ rows.T - cross @ inner @ cross.T + _OPPOSED
+        gram[np.diag_indices(52)] += 1 / PRIOR_SIGMA**2
+        gradient = rows @ target - cross @ (inner @ pull)
+        linear = gradient + gram @ weights - _OPPOSED @ weights + (mean - weights) / PRIOR_SIGMA**2
+        new = weights.copy()
+        descend(gram, linear, new, lower, upper, SWEEPS)
+        step = inner @ (pull - cross.T @ (new - weights))
+        weights = new
+        rotation = cv2.Rodrigues(step[:3])[0] @ rotation
+        translation = translation + step[3:]
+    return Solution(weights, rotation, translation)
+
+
+def _with_gaps(rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """(..., N + G, 2) weighted rows of the points, then of the differences of those that open."""
+    gaps = (rows[..., _UPPER, :] - rows[..., _LOWER, :]) * _GAP_WEIGHT[:, None]
+    return np.concatenate([rows * weight[:, None], gaps], axis=-2)
+
+
+def _pose_rows(turned: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """(N, 2, 6) derivative of picture places, mm at the head, by a small turn (left of the rotation) and a shift."""
+    rows = np.zeros((len(turned), 2, 6))
+    x, y, z = turned.T
+    u, v = slope.T
+    rows[:, 0, 0], rows[:, 0, 1], rows[:, 0, 2] = -u * y, z + u * x, -y
+    rows[:, 1, 0], rows[:, 1, 1], rows[:, 1, 2] = -z - v * y, v * x, x
+    rows[:, 0, 3] = rows[:, 1, 4] = 1
+    rows[:, :, 5] = -slope
+    return rows
