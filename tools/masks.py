@@ -21,7 +21,8 @@ from avatar3d.errors import InputError
 from avatar3d.files import read_bounded, read_json, write_bytes
 from avatar3d.photo import MAX_FILE_BYTES, load_photo
 
-# What a polygon may be called, and the RGB colour it is shown in. "other": other people, whose pixels no figure may count.
+# What a polygon may be called, and the RGB colour it is shown in. "other": other people, and what the eye cannot tell, whose
+# pixels no figure may count.
 REGIONS = {
     "hair": (255, 255, 0),
     "beard": (255, 128, 0),
@@ -118,7 +119,7 @@ def labels(mask: Mask) -> np.ndarray:
 
 
 def known(mask: Mask) -> np.ndarray:
-    """Pixels that figures may count, (H, W) bool: inside what was drawn and not on another person."""
+    """Pixels that figures may count, (H, W) bool: inside what was drawn and not `other`."""
     return _inside(mask) & ~rasterise(mask, "other")
 
 
