@@ -12,7 +12,7 @@ from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
 
 from .figures import Enrolled
-from .views import EXPRESSIONS, Drawer, tracked_answer
+from .views import EXPRESSIONS, Drawer, Seen, tracked_answer
 
 CELL = 180  # pixels of a small picture; the first row's are twice as large
 COLUMNS = 12
@@ -20,7 +20,7 @@ YAWS_DEG = tuple(range(-180, 180, 30))
 PITCH_DEG = 30
 CLOSE_M = {"mouth": 0.075, "eyes": 0.075}  # height of a close-up, twice as wide
 MOUTH, EYES = (13, 14), (133, 362)  # landmarks in the middle of each
-INK, PAPER = (20, 20, 20), 255
+INK, PAPER, EMPTY = (20, 20, 20), 255, 200
 OVERVIEW_YAWS = (-90, -45, 0, 45, 90)
 OVERVIEW_ROWS = 8  # people on one page
 
@@ -34,7 +34,7 @@ def sheet(done: Enrolled, drawer: Drawer) -> Picture:
     work, large = done.seen.work, 2 * CELL
     answer = tracked_answer(work.rgb)
     first = [
-        _cell(work.rgb, large, large, "photo"),
+        _cell(_photo(done.seen), large, large, "photo"),
         _cell(drawer.through(work.camera, motion), large, large, "its view"),
         _cell(_blank() if answer is None else drawer.through(work.camera, answer), large, large, "tracker's answer"),
         np.vstack([np.hstack(_close(done, drawer, motion, place)) for place in CLOSE_M]),
@@ -71,7 +71,7 @@ def strip(done: Enrolled, drawer: Drawer) -> Picture:
     assert done.seen is not None and done.avatar is not None
     motion = done.avatar.photo_motion or MotionCode()
     cells = [
-        _cell(done.seen.work.rgb, CELL, CELL, done.row["id"]),
+        _cell(_photo(done.seen), CELL, CELL, done.row["id"]),
         _cell(drawer.through(done.seen.work.camera, motion), CELL, CELL, "its view"),
         *(_cell(drawer.orbit(yaw, size=CELL), CELL, CELL, f"{yaw:+d}") for yaw in OVERVIEW_YAWS),
     ]
@@ -124,4 +124,9 @@ def _written(picture: Picture, text: str, place: tuple[int, int], size: float) -
 
 
 def _blank() -> Picture:
-    return np.full((8, 8, 3), 200, np.uint8)
+    return np.full((8, 8, 3), EMPTY, np.uint8)
+
+
+def _photo(seen: Seen) -> Picture:
+    """The photo about the head, grey beyond its edges."""
+    return np.where(seen.work.inside[..., None], seen.work.rgb, np.uint8(EMPTY))
