@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.head.rig import pose_vertices
 from avatar3d.motion.code import MotionCode
 from avatar3d.tracking.frames import open_video
-from avatar3d.tracking.track import TrackedFrame, VideoTracker
+from avatar3d.tracking.track import TrackedFrame, track
 
 from .manifest import Film
 from .views import DISTANCE_M, LOOK_AT_M, VIEW_HEIGHT_M, Drawer
@@ -24,7 +25,7 @@ LIDS = ((159, 145), (386, 374))  # upper and lower, of the subject's right and l
 EYE_CORNERS = ((33, 133), (263, 362))
 MIN_PRESENCE = 0.8  # a face surer than this is truth
 MIN_SPREAD_PCT = 0.5  # openings that vary less have no slope
-SHOWN = 6  # frames on the sheet
+SHOWN, SHOWN_SHARES = 6, (0.03, 0.95)  # frames on the sheet, and between which shares of the film they lie
 HEAD_HEIGHTS = 2.2  # of the face: what the sheet shows of a frame
 
 
@@ -56,23 +57,24 @@ def avatar_points(avatar: Avatar, motion: MotionCode) -> np.ndarray:
 def drive(film: Film, avatar: Avatar, drawer: Drawer, step: int) -> Driven:
     """Track a film through every frame and compare every `step`-th."""
     source = open_video(models.sample(film.file))
-    result = Driven()
-    tracker = VideoTracker(source.width, source.height)
-    show = {round(share * max(source.frame_count - 1, 1)) // step * step for share in np.linspace(0.03, 0.97, SHOWN)}
-    waiting = False
+    result, numbers = Driven(), count()
+    shares = list(np.linspace(*SHOWN_SHARES, SHOWN))
+
+    def each(frame: TrackedFrame) -> None:
+        number = next(numbers)
+        answer = _surest(frame)
+        if number % step or answer is None:
+            return
+        landmarks, code = answer
+        result.true.append(openings(landmarks.points_px[:468, :2]))
+        result.ours.append(openings(avatar_points(avatar, code)))
+        if shares and number >= shares[0] * source.frame_count:
+            while shares and number >= shares[0] * source.frame_count:
+                shares.pop(0)
+            result.pairs.append((_about_face(frame.rgb, landmarks), _drawn(drawer, code)))
+
     try:
-        for number, (time_ns, rgb) in enumerate(source):
-            frame = tracker.step(time_ns, rgb)
-            waiting = waiting or number in show
-            answer = _surest(frame)
-            if number % step or answer is None:
-                continue
-            landmarks, code = answer
-            result.true.append(openings(landmarks.points_px[:468, :2]))
-            result.ours.append(openings(avatar_points(avatar, code)))
-            if waiting:
-                result.pairs.append((_about_face(rgb, landmarks), _drawn(drawer, code)))
-                waiting = False
+        track(source, each=each)
     finally:
         source.close()
     return result

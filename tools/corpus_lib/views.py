@@ -89,6 +89,8 @@ class Drawer:
 
 def tracked_answer(picture: np.ndarray) -> MotionCode | None:
     """The expression and gaze that the live tracker reads from one picture, or None where it sees no face."""
-    frame = VideoTracker(picture.shape[1], picture.shape[0]).step(0, picture)
+    tracker = VideoTracker(picture.shape[1], picture.shape[0])
+    tracker.look_ahead([(0, picture)])
+    frame = tracker.step(0, picture)
     code = next(iter(frame.codes.values()), None)
     return None if code is None else MotionCode(weights=code.weights, gaze=code.gaze)
