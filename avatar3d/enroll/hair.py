@@ -9,6 +9,7 @@ import numpy as np
 from avatar3d.avatar import HairShells
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.hair_grid import MAX_COLATITUDE_RAD, blur, enlarge, ray_angles, ray_directions, sample
+from avatar3d.enroll.hair_growth import HairGrowth
 from avatar3d.enroll.hair_shape import COLUMNS, ROWS, HairShape, build_shape, look_up
 from avatar3d.enroll.hair_texture import LEVELS, OCCLUSION, HairTexture, build_texture
 from avatar3d.enroll.segment import Segmentation
@@ -36,7 +37,7 @@ class HairResult:
 
     scalp_color_srgb: (3,) f32 in [0, 1]. tuck_offsets: (V, 3) f32 metres, to add to the neutral vertices so that scalp and
     ears stay under the hair. silhouette_error_mm, silhouette_error_px (at the work scale), iou: the model's outline against
-    the hair mask's. notes: sentences for the report.
+    the hair mask's. notes: sentences for the report. growth: the locks that the shells show, for refine_hair.
     """
 
     shells: HairShells | None
@@ -47,6 +48,7 @@ class HairResult:
     silhouette_error_px: float
     iou: float
     notes: list[str] = field(default_factory=list)
+    growth: HairGrowth | None = None
 
 
 def build_hair(
@@ -64,7 +66,7 @@ def build_hair(
     shells = mesh.shells(texture)
     mask, tuck = _under_hair(fit.neutral_vertices, head, shape, depth, texture, work)
     return HairResult(shells, mask, texture.scalp_srgb.astype(np.float32), tuck, shape.error_m * 1e3, shape.error_px, shape.iou,
-                      list(seg.notes))  # fmt: skip
+                      list(seg.notes), texture.growth)  # fmt: skip
 
 
 @dataclass(frozen=True)

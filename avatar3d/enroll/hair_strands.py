@@ -41,27 +41,34 @@ def grain(rows: int, columns: int, size_m: float, seed: int) -> np.ndarray:
     return noise / noise.std()
 
 
-def smear(noise: np.ndarray, step: np.ndarray, doublings: int) -> np.ndarray:
-    """Mean of `noise` over 2**doublings steps along the flow, of unit variance everywhere.
+def along(values: np.ndarray, step: np.ndarray, doublings: int) -> np.ndarray:
+    """Mean of `values` (rows, columns) or (rows, columns, k) over 2**doublings steps along the flow.
 
     Line integral convolution (Cabral and Leedom 1993) by doubling: each pass averages two copies one path apart and
     joins the path to itself.
     """
-    rows, columns = noise.shape
+    rows, columns = values.shape[:2]
     xs, ys = np.meshgrid(np.arange(columns, dtype=np.float32), np.arange(rows, dtype=np.float32))
     path = step.copy()
-    result = noise
     for _ in range(doublings):
         x, y = xs + path[..., 0], np.clip(ys + path[..., 1], 0, rows - 1)
-        result = 0.5 * (result + cv2.remap(result, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_WRAP))
+        values = 0.5 * (values + cv2.remap(values, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_WRAP))
         path = path + cv2.remap(path, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_WRAP)
+    return values
+
+
+def smear(noise: np.ndarray, step: np.ndarray, doublings: int) -> np.ndarray:
+    """Mean of (rows, columns) noise over 2**doublings steps along the flow, of unit variance everywhere."""
+    rows, columns = noise.shape
+    result = along(noise, step, doublings)
     # Where the flow stands still (the pole, the lower end) less is averaged away: level the variance.
     small = cv2.resize(result * result, (columns // 8, rows // 8), interpolation=cv2.INTER_AREA)
     variance = enlarge(blur(small, 4.0), rows, columns)
     return result / np.sqrt(np.maximum(variance, 1e-8))
 
 
-def uniform(noise: np.ndarray) -> np.ndarray:
-    """The same field with values spread evenly over [0, 1]."""
-    levels = np.quantile(noise[::3, ::3], np.linspace(0, 1, 129))
+def uniform(noise: np.ndarray, inside: np.ndarray | None = None) -> np.ndarray:
+    """The same field with values spread evenly over [0, 1], as measured `inside` (H, W) bool."""
+    some = noise[::3, ::3] if inside is None else noise[inside][::3]
+    levels = np.quantile(some, np.linspace(0, 1, 129))
     return np.interp(noise, levels, np.linspace(0, 1, 129)).astype(np.float32)

@@ -142,7 +142,7 @@ def enroll(
 
     evidence = PhotoEvidence(fine.rgb, fine.camera, fit.motion, matte, hair_alpha)
     with watch("refine_hair"):
-        avatar = refine_hair(avatar, evidence)
+        avatar = refine_hair(avatar, evidence, None if hair is None else hair.growth)
 
     training: TrainReport | None = None
     if options.field:

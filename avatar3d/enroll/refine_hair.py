@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from avatar3d.avatar import Avatar, HairShells
 from avatar3d.color import LUMA_BT709, linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.enroll.hair_grid import Harmonic, blur, enlarge
+from avatar3d.enroll.hair_growth import HairGrowth, dress
 from avatar3d.enroll.hair_texture import hold_hue
 from avatar3d.generator.protocol import PhotoEvidence
 from avatar3d.geometry import smoothstep
@@ -40,16 +41,20 @@ PIT_TONE, MAX_PIT_TONE, PIT_REACH = 0.5, 0.85, 0.07  # reach: of the texture's h
 SEEN_COSINE = (0.31, 0.54)  # to the photo's camera, between which a colour seen in the photo begins to be believed
 
 
-def refine_hair(avatar: Avatar, evidence: PhotoEvidence) -> Avatar:
+def refine_hair(avatar: Avatar, evidence: PhotoEvidence, growth: HairGrowth | None = None) -> Avatar:
     """The avatar whose hair, drawn at the photo's camera, comes closest to the photo inside the hair and to the matte at its rim.
 
-    Only texels that the photo's camera sees change, and what borders on them. An avatar without hair is returned as it is.
+    Only texels that the photo's camera sees change, and what borders on them; with its growth, the locks that were made take
+    their strands from these. An avatar without hair is returned as it is.
     """
     if avatar.hair is None or evidence.hair_alpha is None:
         return avatar
     shells = _refined_opacity(avatar, evidence)
     avatar = replace(avatar, hair=shells)
-    return replace(avatar, hair=replace(shells, color=_refined_color(avatar, evidence, _in_hair_hue(evidence))))
+    color = _refined_color(avatar, evidence, _in_hair_hue(evidence))
+    if growth is not None:
+        color = to_u8(linear_to_srgb(dress(srgb_to_linear(color), growth)))
+    return replace(avatar, hair=replace(shells, color=color))
 
 
 def settle_hair(avatar: Avatar, evidence: PhotoEvidence) -> Avatar:

@@ -1,0 +1,96 @@
+"""The way hair runs over the head: an orientation without sign on the ray map, the photo's where it is seen, carried on elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.hair_grid import Harmonic, cell_centres
+from avatar3d.enroll.hair_shape import COLUMNS, ROWS, HairShape, look_up
+from avatar3d.enroll.segment import Segmentation
+from avatar3d.geometry import smoothstep
+
+TENSOR_PX = 3.5  # blur of the structure tensor at the work scale, about 2.5 mm: one lock
+FLOW_SCREEN = 0.006  # of the harmonic fill: the photo's flow fades into the usual one over some 13 cells
+STRAND_PER_COHERENCE_M = 0.16  # cropped curls measure 0.35 and long straight hair 0.6 on the scale of the structure tensor,
+NOISE_COHERENCE = 0.33  # where noise measures this
+MIN_STRAND_M, MAX_STRAND_M = 0.003, 0.045
+WHORL_RAD, WHORL_REACH_RAD = 0.85, 0.55  # hair turns out of the meridians at the crown, and how far from it it still does
+# Below the crown hair falls plumb rather than along the meridians, which lean forward at the sides; cropped hair stands half way.
+PLUMB_FROM, PLUMB_LONG, PLUMB_CROPPED = (0.6, 1.3), 0.9, 0.5
+MIN_STEP_M = 1e-4  # of a cell: at the pole meridians meet
+
+
+@dataclass(frozen=True)
+class HairFlow:
+    """Maps of (ROWS, COLUMNS). cos2, sin2: double angle of the hair from the meridian toward +theta, measured on the surface.
+
+    trust: in [0, 1], how well the photo shows it. column_m, row_m: metres that a cell measures around and along.
+    strand_m: length over which the photo's strands keep their colour; coherence: mean of the structure tensor's, in [0, 1].
+    """
+
+    cos2: np.ndarray
+    sin2: np.ndarray
+    trust: np.ndarray
+    column_m: np.ndarray
+    row_m: np.ndarray
+    strand_m: float
+    coherence: float
+
+
+def hair_flow(work: WorkPicture, seg: Segmentation, shape: HairShape) -> HairFlow:
+    """Orientation from the photo's structure tensor (Bigün and Granlund 1987), laid onto the surface and spread harmonically in
+    the double angle, as a strand has no sign; unseen hair turns about the crown and falls."""
+    points = shape.points(shape.radius)
+    around_3d = (np.roll(points, -1, 1) - np.roll(points, 1, 1)) / 2
+    along_3d = np.gradient(points, axis=0)
+    column_m = np.maximum(np.linalg.norm(around_3d, axis=-1), MIN_STEP_M)
+    row_m = np.maximum(np.linalg.norm(along_3d, axis=-1), MIN_STEP_M)
+
+    double_cos, double_sin, coherence = _structure(work.rgb)
+    pixels, _ = work.camera.project(points)
+    along = np.gradient(pixels, axis=0)
+    around = (np.roll(pixels, -1, 1) - np.roll(pixels, 1, 1)) / 2
+    image_angle = 0.5 * np.arctan2(look_up(double_sin, pixels), look_up(double_cos, pixels))
+    ox, oy = np.cos(image_angle), np.sin(image_angle)
+    # Cramer's rule for [around along] t = o, in cells; then metres.
+    columns = (ox * along[..., 1] - oy * along[..., 0]) * column_m
+    rows = (around[..., 0] * oy - around[..., 1] * ox) * row_m
+    angle = np.arctan2(columns, rows)
+    core = cv2.erode(seg.hair_mask.astype(np.float32), np.ones((9, 9), np.uint8))
+    trust = look_up(coherence, pixels) ** 2 * look_up(core, pixels) * smoothstep(0.35, 0.65, shape.facing)
+
+    harmonic = Harmonic(ROWS, COLUMNS)
+    usual = _usual_angle(around_3d / column_m[..., None], along_3d / row_m[..., None], shape.covered)
+    cos2 = harmonic.fill(np.cos(2 * angle), trust, FLOW_SCREEN, np.cos(2 * usual))
+    sin2 = harmonic.fill(np.sin(2 * angle), trust, FLOW_SCREEN, np.sin(2 * usual))
+    length = np.maximum(np.hypot(cos2, sin2), 1e-6)
+    inner = core > 0.5
+    mean = float(np.average(coherence[inner])) if inner.any() else 0.4
+    strand = float(np.clip(STRAND_PER_COHERENCE_M * (mean - NOISE_COHERENCE), MIN_STRAND_M, MAX_STRAND_M))
+    return HairFlow(cos2 / length, sin2 / length, trust.astype(np.float32), column_m, row_m, strand, mean)
+
+
+def _structure(rgb: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(cos, sin of the double angle along the strands, coherence in [0, 1]) of a picture, each (H, W)."""
+    grey = cv2.GaussianBlur(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY).astype(np.float32), (0, 0), 0.8)
+    dx, dy = cv2.Scharr(grey, cv2.CV_32F, 1, 0), cv2.Scharr(grey, cv2.CV_32F, 0, 1)
+    xx, yy, xy = (cv2.GaussianBlur(a, (0, 0), TENSOR_PX) for a in (dx * dx, dy * dy, dx * dy))
+    strength = np.hypot(xx - yy, 2 * xy)
+    coherence = strength / np.maximum(xx + yy, 1e-6)
+    # The tensor's main axis crosses the strands; its double angle turned by π runs along them.
+    return -(xx - yy) / np.maximum(strength, 1e-6), -2 * xy / np.maximum(strength, 1e-6), coherence
+
+
+def _usual_angle(around: np.ndarray, along: np.ndarray, long: bool) -> np.ndarray:
+    """(ROWS, COLUMNS) angle from the meridian that hair has on any head; around, along: (ROWS, COLUMNS, 3) unit tangents."""
+    _, colatitude = cell_centres(ROWS, COLUMNS)
+    plumb = np.arctan2(-around[..., 1], -along[..., 1])
+    plumb = np.where(np.abs(plumb) < np.pi / 2, plumb, 0.0)  # under the jaw the surface looks down
+    share = smoothstep(*PLUMB_FROM, colatitude) * (PLUMB_LONG if long else PLUMB_CROPPED)
+    return WHORL_RAD * np.exp(-((colatitude / WHORL_REACH_RAD) ** 2)) + share * plumb
+
+
