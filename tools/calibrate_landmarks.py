@@ -2,8 +2,9 @@
 
     tools/calibrate_landmarks.py PHOTO [PHOTO ...] [--person NAME=PHOTO,PHOTO] [-o assets/landmarks.npz]
 
-Every photo is fitted, what the fit leaves over is averaged over people for each point, made symmetric, and the points slide by
-it on the skin; a few rounds settle. Only the 468 places and their confidence are stored: nothing of a photo.
+Every photo is fitted, what the model's shapes leave over is averaged over people for each point, made symmetric, and the points
+slide by it on the skin; a few rounds settle. FILM@N is a film's frame N. Only the 468 places and their confidence are stored:
+nothing of a photo.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import cv2
 import numpy as np
 from PIL import Image
 
@@ -24,7 +26,7 @@ from avatar3d.head.model import SKIN, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 from avatar3d.render.raster import nearest, rasterise
 
-ROUNDS = 6
+ROUNDS = 14
 STEP = 0.8  # of the mean residual: the fit follows each move
 FACING = 0.25  # points turned away further are guesses of the network
 SPREAD_M = 0.0015  # residual between people at which a point is half trusted
@@ -104,12 +106,13 @@ def _mirror(points: np.ndarray) -> np.ndarray:
 
 
 def _residual(face: Face, head: HeadModel) -> np.ndarray:
-    """(468, 3) metres in the head frame that each point is off in the photo's plane; NaN where it is turned away."""
+    """(468, 3) metres in the head frame that the shapes leave each point off in the photo's plane; NaN where it is turned away."""
     landmarks, blendshapes, width, height = face
     fit = fit_face(landmarks, blendshapes, width, height, None, head)
-    posed = fit.vertices + head.expression_offsets(fit.expression)
-    _, depth = fit.camera.project(head.landmark_points(posed))
-    shift_px = landmarks.points_px[:468, :2] - fit.projected_px
+    # Without the fit's smooth offsets, which would take up a misplaced point's error.
+    posed = head.shape(fit.identity) + head.expression_offsets(fit.expression)
+    pixels, depth = fit.camera.project(head.landmark_points(posed))
+    shift_px = landmarks.points_px[:468, :2] - pixels
     in_plane = np.column_stack([shift_px * depth[:, None] / fit.camera.intrinsics[0, 0], np.zeros(len(depth))])
     normal = head.landmark_points(head.normals(posed))
     toward = fit.camera.center - head.landmark_points(posed)
@@ -122,11 +125,23 @@ def read_faces(people: dict[str, list[Path]], tracker: FaceTracker) -> dict[str,
     out: dict[str, list[Face]] = {}
     for person, photos in people.items():
         for photo in photos:
-            with Image.open(photo) as picture:
-                rgb = np.array(picture.convert("RGB"))
+            rgb = read_picture(photo)
             tracked = tracker.track(rgb, name=photo.name)
             out.setdefault(person, []).append((tracked.landmarks, tracked.blendshapes, rgb.shape[1], rgb.shape[0]))
     return out
+
+
+def read_picture(place: Path) -> np.ndarray:
+    """(H, W, 3) u8 of a photo, or of frame N of FILM@N."""
+    film, _, frame = str(place).rpartition("@")
+    if not frame.isdigit():
+        with Image.open(place) as picture:
+            return np.array(picture.convert("RGB"))
+    reader = cv2.VideoCapture(film)
+    found = [reader.read() for _ in range(int(frame) + 1)][-1]
+    if not found[0]:
+        raise SystemExit(f"{film} has no frame {frame}")
+    return np.ascontiguousarray(found[1][..., ::-1])
 
 
 def main() -> None:

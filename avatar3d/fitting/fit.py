@@ -33,14 +33,15 @@ from avatar3d.head.model import EYES, KAPPA_RAD, HeadModel
 from avatar3d.head.rig import gaze_angles
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 
-# Without EXIF the focal length is taken as 1.6 times the longer side (a 58 mm lens on 35 mm film). It is nearly unobservable:
+# Without EXIF the focal length is taken as twice the longer side (a 72 mm lens on 35 mm film). It is nearly unobservable:
 # 600 to 2500 px fit the same face equally well.
-FOCAL_PRIOR = 1.6
+FOCAL_PRIOR = 2.0
 ROUNDS = 10  # of linearisation; the residual is still from the 7th on
 SWEEPS = 60  # of coordinate descent in a round; each costs a few tenths of a millisecond
 OPPOSED_SIGMA = 0.15  # of the lesser of two opposed weights: a jaw does not go left and right at once
 EXPRESSION_SIGMA = 0.5  # of a weight about the blendshape network's answer, against residuals in mm
-DEPTH_WEIGHT = 0.35  # of the network's z against its x and y: a guess, but it stops sloping skulls
+DEPTH_WEIGHT = 0.1  # of the network's z against its x and y: it errs by 1.4 mm from face to face; the modes know depth better
+OFFSET_NOISE_MM = 0.25  # of a landmark in the picture, where the model's shapes are done
 DEPTH_SCALE = 1.03  # the network's z in its own pixels over true depth, measured against a real scan (tools/measure_fit.py)
 OUTLINE_WEIGHT = 0.6  # outline points slide on the silhouette
 FEATURE_WEIGHT = 1.6  # of eyes and lips: there a millimetre is seen
@@ -151,18 +152,15 @@ def fit_face(
 
 
 def _unexplained(head: HeadModel, basis: _Basis, posed: np.ndarray, points: np.ndarray, camera: Camera) -> np.ndarray:
-    """(V,3) f32 offsets, metres, toward where the landmarks were seen; eyeballs move as a whole, with their lids."""
+    """(V,3) f32 offsets, metres, toward where the landmarks were seen, parallel to the picture; eyeballs move whole, with their lids.
+
+    Along the line of sight the network's z would be the only evidence, and it knows less than the statistics of faces.
+    """
     projected, depth = camera.project(head.landmark_points(posed))
-    local = camera.to_camera(head.landmark_points(posed).astype(np.float64)) * MM
-    along = local @ _line_of_sight(local)
     depth, points = depth * MM, points[: len(projected)]
-    mm_px = depth.mean() / np.diag(camera.intrinsics)[:2].mean()
     plane = (points[:, :2] - projected) / np.diag(camera.intrinsics)[:2] * depth[:, None]
-    deep = DEPTH_SCALE * (points[:, 2] - points[:, 2].mean()) * mm_px - (along - along.mean())
     # Where on the template, so that lips and lids that meet in the photo are told apart no worse than at rest.
-    field = offset_field(
-        basis.template, np.column_stack([plane, deep]), basis.weight, basis.weight, camera.rotation, head.vertices * MM
-    )
+    field = offset_field(basis.template, plane, basis.weight, head.vertices * MM, OFFSET_NOISE_MM) @ camera.rotation[:2]
     for side in (head.vertices[:, 0] > 0, head.vertices[:, 0] <= 0):
         ball = (head.vertex_part == EYES) & side
         field[ball] = field[ball & (head.vertices[:, 2] > np.median(head.vertices[ball, 2]))].mean(0)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 
 from avatar3d.camera import Camera
-from avatar3d.fitting.offsets import DEPTH_NOISE_MM, PLANE_NOISE_MM, offset_field
+from avatar3d.fitting.offsets import offset_field
 from avatar3d.fitting.solver import descend
 from avatar3d.geometry import smoothstep
 from avatar3d.head.model import MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
@@ -37,6 +37,7 @@ CALM_STEMS = (
 LIVELY_STEMS, LIVELY_FULL = ("mouthSmile", "mouthUpperUp", "mouthLowerDown", "jawOpen"), 0.4  # from here on nothing is calm
 MOVED = (0.2, 0.55)  # liveliness over which a mouth's shape is trusted less and less
 MOST_RELAXED = 0.8
+WISH_NOISE_MM = 0.5  # that a wished-for place of a landmark may be missed by
 LIPS_REACH_MM = (4.0, 16.0)  # from the lips over which the face around them holds still
 BROW_SHARE, BROW_MAX = 0.5, 0.25  # of the brows' weights: they are low or high on a face whatever the mouth does
 LIP_PRESS_M = 0.0004  # closed lips touch and press a little
@@ -119,7 +120,7 @@ def relaxed_mouth(head: HeadModel, vertices: np.ndarray, expression: np.ndarray)
     wish[lips] = points[lips].mean(0) + scale * (average[lips] - average[lips].mean(0)) - points[lips]
     away = np.linalg.norm(average[:, None] - average[lips][None], axis=2).min(1)
     trust = np.where(np.isin(np.arange(len(points)), lips), 2.0, smoothstep(*LIPS_REACH_MM, away))
-    field = offset_field(average, share * wish, trust, trust * (DEPTH_NOISE_MM / PLANE_NOISE_MM), np.eye(3), head.vertices * MM)
+    field = offset_field(average, share * wish, trust, head.vertices * MM, WISH_NOISE_MM)
     return vertices + np.where(np.isin(head.vertex_part, (SKIN, MOUTH_BAG))[:, None], field / MM, 0).astype(np.float32)
 
 

@@ -95,7 +95,7 @@ def test_any_plausible_focal_length_fits(head, focal):
 
 def test_the_focal_length_without_exif_follows_the_longer_side():
     intrinsics = photo_intrinsics(800, 600, None)
-    assert intrinsics[0, 0] == intrinsics[1, 1] == pytest.approx(1280)
+    assert intrinsics[0, 0] == intrinsics[1, 1] == pytest.approx(1600)
     assert (intrinsics[0, 2], intrinsics[1, 2]) == (400, 300)
     assert photo_intrinsics(800, 600, 999.0)[0, 0] == 999.0
 
