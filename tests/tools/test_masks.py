@@ -14,7 +14,7 @@ from avatar3d.errors import InputError
 from tests.samples import sample
 from tools.masks import REGIONS, known, labels, main, overlay, rasterise, read_mask, read_picture
 
-DRAWN = sorted((Path(__file__).parent / "masks").glob("*.json"))
+DRAWN = sorted((Path(__file__).parents[1] / "masks").glob("*.json"))
 
 
 def box(left: float, top: float, right: float, bottom: float) -> list[list[float]]:
