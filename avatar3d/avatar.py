@@ -10,8 +10,8 @@ from avatar3d.camera import Camera
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 
-PART_SKIN, PART_EYE, PART_TEETH, PART_TONGUE, PART_LASH, PART_MOUTH = range(6)
-PART_NAMES = ("skin", "eyes", "teeth", "tongue", "lashes", "mouth")
+PART_SKIN, PART_EYE, PART_TEETH, PART_TONGUE, PART_LASH, PART_MOUTH, PART_CLOTHES = range(7)
+PART_NAMES = ("skin", "eyes", "teeth", "tongue", "lashes", "mouth", "clothes")
 MAX_SHELLS = 12  # hair levels; more cost fill rate and add nothing that is seen
 JOINT_NAMES = ("neck", "head", "jaw", "leftEye", "rightEye")
 

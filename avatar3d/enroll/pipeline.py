@@ -17,6 +17,7 @@ from avatar3d import __version__
 from avatar3d.avatar import PART_LASH, PART_SKIN, Avatar, BakedField
 from avatar3d.camera import Camera
 from avatar3d.enroll.agreement import Agreement, agreement
+from avatar3d.enroll.clothes import dress
 from avatar3d.enroll.cranium import grow_cranium
 from avatar3d.enroll.crop import WorkPicture, between, crop
 from avatar3d.enroll.ears import fit_ears
@@ -29,12 +30,12 @@ from avatar3d.enroll.settle import settle_texture
 from avatar3d.enroll.skin import SkinResult, build_skin, view_skin
 from avatar3d.enroll.train_field import TrainOptions, TrainReport, train
 from avatar3d.enroll.verdict import Evidence, is_grey, judge, likeness_of
+from avatar3d.enroll.worn import put_on
 from avatar3d.face import FaceTracker
 from avatar3d.field.bake import bake
 from avatar3d.fitting.fit import FaceFit, fit_face
 from avatar3d.generator import load_generator
 from avatar3d.generator.protocol import Generator, PhotoEvidence
-from avatar3d.geometry import smoothstep
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import HeadModel
 from avatar3d.photo import load_photo
@@ -140,6 +141,11 @@ def enroll(
         )
     avatar = _assemble(head, fit, skin, hair, face.landmarks.yaw_rad)
 
+    with watch("clothes"):
+        clothes = dress(photo.rgb, face.landmarks.points_px, fit, head, coarse, segmentation, avatar)
+        avatar = put_on(replace(avatar, vertices=clothes.vertices), [clothes.part], clothes.hidden)
+    warnings += clothes.notes
+
     evidence = PhotoEvidence(fine.rgb, fine.camera, fit.motion, matte, hair_alpha)
     with watch("refine_hair"):
         avatar = refine_hair(avatar, evidence, None if hair is None else hair.growth)
@@ -200,7 +206,7 @@ def _assemble(head: HeadModel, fit: FaceFit, skin: SkinResult, hair: HairResult 
         weld=head.weld,
         expression=fit.expression_shapes,
         head_weight=head.head_weight,
-        vertex_alpha=_cover(vertices, head),
+        vertex_alpha=_cover(head),
         field_weight=(head.vertex_part == PART_SKIN).astype(np.float32),
         joints=head.joints(vertices),
         base_color=skin.base_color,
@@ -217,29 +223,9 @@ def _assemble(head: HeadModel, fit: FaceFit, skin: SkinResult, hair: HairResult 
     )
 
 
-BUST_FADE_M = (0.004, 0.040)  # from its rim on the bust comes up out of nothing over these, so that no cut is seen
-BUST_UNDERSIDE = (-0.75, -0.35)  # upward part of the normal below which it is its underside, which looks like its inside
-BUST_WHOLE = (0.1, 0.4)  # of the region's weight: the hollow of the throat looks down too, but is no underside
-
-
-def _cover(vertices: np.ndarray, head: HeadModel) -> np.ndarray:
-    """(V,) coverage: 0 at the rim and the underside of the bust and the tips of the lashes, 1 on the head."""
-    bust = head.regions["bust"] > 0
-    rim = _open_edge(head)
-    distance = np.linalg.norm(vertices[bust, None] - vertices[rim[bust[rim]]][None], axis=2).min(axis=1)
-    upward = head.normals(vertices)[bust, 1]
-    cover = np.ones(len(vertices))
-    underside = (1 - smoothstep(*BUST_UNDERSIDE, upward)) * smoothstep(*BUST_WHOLE, head.regions["bust"][bust])
-    cover[bust] = smoothstep(*BUST_FADE_M, distance) * (1 - underside)
-    return np.where(head.vertex_part == PART_LASH, head.regions["lashes"], cover).astype(np.float32)
-
-
-def _open_edge(head: HeadModel) -> np.ndarray:
-    """Vertices on edges of the skin that only one face has."""
-    faces = head.weld[head.faces[head.part == PART_SKIN]]
-    edges = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1)
-    once, count = np.unique(edges, axis=0, return_counts=True)
-    return np.unique(once[count == 1])
+def _cover(head: HeadModel) -> np.ndarray:
+    """(V,) coverage: 0 at the tips of the lashes, 1 elsewhere."""
+    return np.where(head.vertex_part == PART_LASH, head.regions["lashes"], 1).astype(np.float32)
 
 
 def _train(

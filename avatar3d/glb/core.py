@@ -9,6 +9,7 @@ from PIL import Image
 
 from avatar3d.avatar import (
     JOINT_NAMES,
+    PART_CLOTHES,
     PART_EYE,
     PART_LASH,
     PART_MOUTH,
@@ -33,6 +34,7 @@ _MATERIALS = {
     PART_TONGUE: (0.4, False),
     PART_LASH: (0.9, True),
     PART_MOUTH: (0.6, False),
+    PART_CLOTHES: (0.9, False),
 }
 _HAIR_ROUGHNESS = 0.8
 _LINEAR, _LINEAR_MIPMAP_LINEAR, _CLAMP = 9729, 9987, 33071

@@ -13,7 +13,7 @@ from math import floor, log2
 
 import numpy as np
 
-from avatar3d.avatar import PART_EYE, Avatar
+from avatar3d.avatar import PART_CLOTHES, PART_EYE, Avatar
 from avatar3d.camera import Camera
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.geometry import smooth_normals
@@ -41,7 +41,8 @@ LEAST_TEXELS = 1.0  # a metre, of an avatar that shows a single point of its tex
 def texels_per_metre(avatar: Avatar) -> float:
     """Of the base colour, as finely as it is seen on surfaces that lie aslant."""
     size = np.array(avatar.base_color.shape[1::-1])
-    corners, places = (avatar.uv * size)[avatar.faces], avatar.vertices[avatar.faces]
+    faces = avatar.faces[avatar.part < PART_CLOTHES]  # what is worn has coarser texels, and is looked at less
+    corners, places = (avatar.uv * size)[faces], avatar.vertices[faces]
     in_texels = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     in_metres = np.linalg.norm(np.cross(places[:, 1] - places[:, 0], places[:, 2] - places[:, 0]), axis=1)
     return max(SLANT * float(np.sqrt(np.abs(in_texels).sum() / max(in_metres.sum(), SMALL_M))), LEAST_TEXELS)

@@ -13,7 +13,17 @@ from functools import cached_property
 
 import numpy as np
 
-from avatar3d.avatar import PART_EYE, PART_LASH, PART_MOUTH, PART_TEETH, PART_TONGUE, Avatar, HairShells
+from avatar3d.avatar import (
+    PART_CLOTHES,
+    PART_EYE,
+    PART_LASH,
+    PART_MOUTH,
+    PART_SKIN,
+    PART_TEETH,
+    PART_TONGUE,
+    Avatar,
+    HairShells,
+)
 from avatar3d.color import LUMA_BT709
 from avatar3d.geometry import smooth_normals
 from avatar3d.head.rig import head_transform, pose_vertices
@@ -106,7 +116,7 @@ def view_directions(positions: np.ndarray, normals: np.ndarray, eye: np.ndarray)
 class Layout:
     """What does not move with the motion code.
 
-    faces: (F, 3) i32 of the head in drawing order: [front-facing skin, other front-facing parts, lashes, faded]; the three
+    faces: (F, 3) i32 of the head in drawing order: [front-facing skin and clothes, other front-facing parts, lashes, faded]; the three
     counts are `skin_count`, `part_count`, `lash_count`, the rest fades (a vertex alpha below one) and is blended over.
     order: (F,) index into avatar.faces. gloss: (V, 2) f32 strength and exponent. hair_normals: (N, 3) f32 head frame.
     adjacency: of avatar.faces.
@@ -140,7 +150,8 @@ def layout_of(avatar: Avatar) -> Layout:
     """The drawing order and fixed attributes of an avatar."""
     vertex_part = avatar.vertex_part
     faded = (avatar.vertex_alpha[avatar.faces] < 1).any(axis=1)
-    group = np.where(avatar.part == 0, 0, np.where(avatar.part == PART_LASH, 2, 1))
+    dull = np.isin(avatar.part, (PART_SKIN, PART_CLOTHES))
+    group = np.where(dull, 0, np.where(avatar.part == PART_LASH, 2, 1))
     group = np.where(faded, 3, group)
     order = np.argsort(group, kind="stable")
     counts = np.bincount(group, minlength=4)
