@@ -20,6 +20,7 @@ from avatar3d.errors import Avatar3dError, InputError, WorkError
 from avatar3d.extras import install_extra
 from avatar3d.flags import add_renderer_flag
 from avatar3d.net import command as net_command
+from avatar3d.text import printable
 from avatar3d.tracking import command as track_command
 from avatar3d.view import command as view_command
 from avatar3d.xr import command as xr_command
@@ -35,7 +36,7 @@ _FAILED_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One sentence and exit code 2, without the usage lines."""
-        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        print(printable(f"{self.prog}: {message}; see {self.prog} --help"), file=sys.stderr)
         raise SystemExit(2)
 
 
@@ -144,7 +145,7 @@ def main(argv: list[str] | None = None) -> int:
         if error.errno not in _FAILED_DISK:
             raise
         place = f" to {error.filename}" if error.filename else ""
-        print(f"avatar3d: cannot write{place}: {error.strerror}; nothing was left half-written", file=sys.stderr)
+        print(printable(f"avatar3d: cannot write{place}: {error.strerror}; nothing was left half-written"), file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
         extra = _EXTRA_OF_MODULE.get((error.name or "").split(".")[0])
@@ -173,7 +174,7 @@ def _report(arguments: argparse.Namespace, result: dict[str, Any], lines: list[s
     if arguments.json:
         print(json.dumps(result))
     elif not arguments.quiet:
-        print("\n".join(lines))
+        print("\n".join(map(printable, lines)))
 
 
 def _enroll(arguments: argparse.Namespace) -> None:
@@ -206,7 +207,7 @@ def _enroll(arguments: argparse.Namespace) -> None:
         "avatar": str(arguments.out), **result, "seconds": seconds, "bytes": arguments.out.stat().st_size
     }  # fmt: skip
     for warning in result["warnings"]:
-        print(f"avatar3d: {arguments.photo.name}: {warning}", file=sys.stderr)
+        print(printable(f"avatar3d: {arguments.photo.name}: {warning}"), file=sys.stderr)
     _report(
         arguments,
         result,

@@ -1,29 +1,28 @@
 """The two errors a user sees as one sentence; anything else is a bug and keeps its traceback."""
 
+from avatar3d.text import printable
 
 MAX_SENTENCE = 500  # characters; what a damaged file holds may be quoted in one
 
 
 class Avatar3dError(Exception):
-    """Base of the errors that end a command with one sentence on stderr."""
-
-    exit_code = 1
-
-
-class InputError(Avatar3dError):
-    """The input or the arguments were wrong: says what was given, what was expected and what to do (exit code 2).
+    """Base of the errors that end a command with one sentence on stderr.
 
     Whatever is quoted, the sentence is one line of printable characters, cut in its middle where it is longer than MAX_SENTENCE.
     """
 
-    exit_code = 2
+    exit_code = 1
 
     def __init__(self, sentence: str) -> None:
         if len(sentence) > MAX_SENTENCE:
             sentence = f"{sentence[: MAX_SENTENCE // 2]} … {sentence[-MAX_SENTENCE // 3 :]}"
-        if not sentence.isprintable():
-            sentence = "".join(character if character.isprintable() else " " for character in sentence)
-        super().__init__(sentence)
+        super().__init__(printable(sentence))
+
+
+class InputError(Avatar3dError):
+    """The input or the arguments were wrong: says what was given, what was expected and what to do (exit code 2)."""
+
+    exit_code = 2
 
 
 class WorkError(Avatar3dError):

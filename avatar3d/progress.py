@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 
+from avatar3d.text import printable
+
 ProgressCallback = Callable[[float, str], None]
 _turn = threading.RLock()  # of two at once the later would keep the earlier's sink for the screen
 
@@ -37,7 +39,7 @@ class ProgressBar:
     def __call__(self, fraction: float, label: str) -> None:
         """Show `fraction` of the work done and what is being done."""
         if self._bar is not None:
-            self._bar.set_description(label, refresh=False)
+            self._bar.set_description(printable(label), refresh=False)
             self._bar.update(max(0.0, min(fraction, 1.0) - self._bar.n))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import select
 import socket
 import threading
@@ -15,6 +16,7 @@ from typing import Protocol
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.sources.base import LOOPBACK, MAX_DRAIN, RECEIVE_BUFFER_BYTES
 from avatar3d.motion.wire_layout import MAX_PACKET
+from avatar3d.text import whole_number
 
 DEFAULT_PORT = 9310
 SCHEMES = ("udp", "ws", "zenoh")
@@ -52,11 +54,12 @@ class LinkName:
             return cls("zenoh", head=head, endpoint=endpoint or None, text=text)
         host, _, port = rest.rpartition(":")
         host = host.strip("[]") or LOOPBACK
-        if not port.isdigit() or not 0 <= int(port) <= 65_535 or len(port) > 5:
+        number = whole_number(port, 0, 65_535)
+        if number is None:
             raise InputError(f"{text!r} is not a link; expected HOST:PORT, ws:PORT or zenoh:HEAD")
-        if len(host) > 253 or not host.replace("-", "").replace(".", "").replace(":", "").isalnum():
+        if len(host) > 253 or not re.fullmatch(r"[A-Za-z0-9._:%-]+", host):
             raise InputError(f"{text!r}: {host!r} is not a machine's name or address")
-        return cls(scheme, host, int(port), text=text)
+        return cls(scheme, host, number, text=text)
 
     @property
     def local(self) -> bool:

@@ -20,6 +20,8 @@ MAX_AGE_S = 30.0  # between capture and arrival by both machines' wall clocks: b
 # Packets whose tag is checked, a second: from where the stream comes, from each other address, and from all addresses beyond the
 # first MAX_ADDRESSES together. A tag takes some microseconds, a frame a fifth of a millisecond.
 OWN_RATE, OTHER_RATE = 240.0, 30.0
+# On a link that does not say where packets come from, junk and stream share one look at their tags; only what fits draws on OWN_RATE.
+UNTOLD_RATE = 4000.0
 MAX_ADDRESSES = 64
 FORGET_ADDRESSES_NS = 10_000_000_000
 BURST_S = 0.5  # of a rate, let in at once
@@ -69,7 +71,7 @@ class Receiver:
         self.round_trip_ns: int | None = None
         self.bytes = self.packets = 0  # of what was believed
         self._gone = 0  # lost in sessions before this one
-        self._own = _Bucket(OWN_RATE)
+        self._own, self._untold = _Bucket(OWN_RATE), _Bucket(UNTOLD_RATE)
         self._others: dict[object, _Bucket] = {}
         self._others_since_ns = 0
         self._address: object = None
@@ -121,6 +123,9 @@ class Receiver:
         header = self._believed(header, packet, now_ns)
         if header is None:
             return []
+        if address is None and not self._own.take(now_ns):
+            self.counts["flooded"] += 1
+            return []
         self._address, self._heard_ns = address, now_ns
         self.bytes += len(packet)
         self.packets += 1
@@ -138,6 +143,8 @@ class Receiver:
 
     def _bucket(self, address: object, now_ns: int) -> _Bucket:
         """The budget that an address draws on."""
+        if address is None:
+            return self._untold
         if self.session is not None and address == self._address:
             return self._own
         if now_ns - self._others_since_ns > FORGET_ADDRESSES_NS:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hmac
+import logging
+import socket
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -20,9 +24,18 @@ if TYPE_CHECKING:
     from websockets.sync.server import ServerConnection
 
 MAX_CLIENTS = 32
+MAX_OPEN = 64  # connections, whether they have shown a token or not; a new one takes the place of the oldest that has not
+OPEN_S = 5.0  # in which one has to have shown it
+REST_S = 0.1  # after the system had no descriptor to spare
+WRONG_WAIT_S = 0.5  # before a wrong token is answered: MAX_OPEN of them then try some hundred a second, not thousands
 QUEUED = 12  # packets kept for a client that is slow: 0.2 s; then the oldest are dropped
 RETRY_S = 0.5
 CONNECT_S = 3.0
+
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_QUIET = logging.getLogger("avatar3d.websocket")  # what strangers send is their affair, not the sender's terminal's
+_QUIET.addHandler(logging.NullHandler())
+_QUIET.propagate = False
 
 
 def _library() -> Any:
@@ -31,6 +44,48 @@ def _library() -> Any:
     except ModuleNotFoundError as error:
         raise WorkError(f"ws: needs the package websockets; run: {install_extra('net')}") from error
     return websockets
+
+
+class _Gate(socket.socket):
+    """A listening socket that lets in MAX_OPEN connections at a time and outlives a system without a descriptor to spare."""
+
+    def __init__(self, host: str, port: int) -> None:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        super().__init__(family, kind)
+        try:
+            self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.bind(address)
+            self.listen(MAX_OPEN)
+        except OSError:
+            self.close()
+            raise
+        self._waiting: deque[socket.socket] = deque()
+        self._admitted: list[socket.socket] = []
+        self._lock = threading.Lock()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        while True:
+            try:
+                connection, address = super().accept()
+            except OSError as error:
+                if error.errno not in _EXHAUSTED:
+                    raise
+                time.sleep(REST_S)
+                continue
+            with self._lock:
+                self._waiting = deque(other for other in self._waiting if other.fileno() >= 0)
+                self._admitted = [other for other in self._admitted if other.fileno() >= 0]
+                while self._waiting and len(self._waiting) + len(self._admitted) >= MAX_OPEN:
+                    with suppress(OSError):
+                        self._waiting.popleft().shutdown(socket.SHUT_RDWR)  # its own thread then closes it
+                self._waiting.append(connection)
+            return connection, address
+
+    def admit(self, connection: socket.socket) -> None:
+        """Keep a connection that has shown the token, however many come."""
+        with self._lock:
+            self._waiting = deque(other for other in self._waiting if other is not connection)
+            self._admitted.append(connection)
 
 
 class WebSocketOutlet:
@@ -45,9 +100,11 @@ class WebSocketOutlet:
         self._changed = threading.Condition()
         self._closed = False
         try:
+            self._gate = _Gate(name.host, name.port)
             self._server = serve(
-                self._feed, name.host, name.port, process_request=self._admit, compression=None, max_size=MAX_PACKET, max_queue=4
-            )
+                self._feed, sock=self._gate, process_request=self._admit, compression=None, max_size=MAX_PACKET, max_queue=4,
+                open_timeout=OPEN_S, logger=_QUIET,
+            )  # fmt: skip
         except OSError as error:
             raise WorkError(f"cannot serve on {name.host} port {name.port}: {error.strerror}; choose another port") from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="websocket", daemon=True)
@@ -65,8 +122,12 @@ class WebSocketOutlet:
 
     def _admit(self, connection: ServerConnection, request: Any) -> Any:
         """None for a client that may come in, else the answer that turns it away."""
-        given = parse_qs(urlsplit(request.path).query).get("token", [""])[0]
-        if not hmac.compare_digest(given.encode(), self._token):
+        try:
+            given = parse_qs(urlsplit(request.path).query).get("token", [""])[0]
+        except ValueError:  # an address that is none
+            given = ""
+        if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._token):
+            time.sleep(WRONG_WAIT_S)
             return connection.respond(HTTPStatus.UNAUTHORIZED, "the token is wrong\n")
         if self.clients >= MAX_CLIENTS:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, f"{MAX_CLIENTS} clients are connected already\n")
@@ -76,6 +137,7 @@ class WebSocketOutlet:
         from websockets.exceptions import ConnectionClosed
 
         queue: deque[bytes] = deque(maxlen=QUEUED)
+        self._gate.admit(connection.socket)
         with self._changed:
             self._queues[id(queue)] = queue
         try:

@@ -15,7 +15,7 @@ from avatar3d.net.link import LinkName
 
 TOPIC = "avatar3d/head/"
 MEETING = "tcp/127.0.0.1:7447"  # whoever comes first listens there, the others find each other through it
-QUEUED = 256
+QUEUED = 1024  # junk of strangers beside a stream must not push it out between two looks
 QUEUED_BATCHES = 16  # zenoh's own 2 drop packets of a room of 20 heads whenever a machine is busy for a moment
 
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from avatar3d.errors import InputError, WorkError
 from avatar3d.progress import ProgressBar
+from avatar3d.text import whole_number
 
 if TYPE_CHECKING:
     from avatar3d.motion.code import MotionCode
     from avatar3d.motion.filter import FilterState
 
 OUTPUT_SUFFIXES = (".csv", ".jsonl")
-MAX_FACES = 8
+MAX_FACES, MAX_CAMERA = 8, 9999
 EXPRESSIONS = ("solved", "network")
 DEFAULT_CALIBRATION_S = 3.0
 CAMERA_FPS = 30.0  # of the preview and the timecodes of a camera
@@ -170,6 +171,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _camera_number(source: str, number: str) -> int:
-    if not (number or "0").isdigit() or len(number) > 4:
+    found = whole_number(number or "0", 0, MAX_CAMERA)
+    if found is None:
         raise InputError(f"{source!r} is not a camera; expected camera:N, such as camera:0")
-    return int(number or 0)
+    return found

@@ -11,12 +11,11 @@ from avatar3d.errors import InputError
 from avatar3d.motion.calibrate import Calibration, read_calibration
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.sources.base import SourceBase, Spec
+from avatar3d.text import whole_number
 from avatar3d.tracking import frames
-from avatar3d.tracking.command import EXPRESSIONS
+from avatar3d.tracking.command import EXPRESSIONS, MAX_CAMERA, MAX_FACES
 from avatar3d.tracking.frames import FrameSource
 from avatar3d.tracking.track import tracker_of
-
-MAX_FACES = 8
 
 
 class CaptureSource(SourceBase):
@@ -68,7 +67,7 @@ def open_video(spec: Spec) -> CaptureSource:
 def open_camera(spec: Spec) -> CaptureSource:
     """The face before a camera."""
     options = _options(spec)
-    number = spec.target or "0"
-    if not number.isdigit() or len(number) > 4:
-        raise InputError(f"{spec.text!r}: {number!r} is not a camera's number, such as camera:0")
-    return CaptureSource(frames.open_camera(int(number)), *options)
+    number = whole_number(spec.target or "0", 0, MAX_CAMERA)
+    if number is None:
+        raise InputError(f"{spec.text!r}: {spec.target!r} is not a camera's number, such as camera:0")
+    return CaptureSource(frames.open_camera(number), *options)

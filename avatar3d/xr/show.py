@@ -30,6 +30,7 @@ from avatar3d.runtime.stage import Stage, drawn_size
 from avatar3d.runtime.tally import Tally, measured_ms, thinned
 from avatar3d.runtime.trace import Trace
 from avatar3d.runtime.views import eye_distance_m, looked_at, tangents_of
+from avatar3d.text import printable
 from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.openxr import RuntimeGone
 from avatar3d.xr.session import FrameTiming, HeadsetSession, SessionOptions
@@ -182,7 +183,7 @@ class Show:
         }
         if not self._options.quiet and self._tally.reconnects == 0:
             for warning in session.warnings:
-                print(f"avatar3d: {warning}", file=sys.stderr)
+                print(printable(f"avatar3d: {warning}"), file=sys.stderr)
         self._ladder.state = None
 
     # --- frames

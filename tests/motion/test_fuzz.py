@@ -11,6 +11,7 @@ from fuzzing.mutate import damaged
 from motion.packets import PROTOCOLS
 
 from avatar3d.motion.code import MotionCode
+from avatar3d.motion.sources.osc_packet import messages
 
 MAX_KEPT_BYTES = 2_000_000
 
@@ -66,6 +67,16 @@ def test_element_sizes_that_lead_nowhere_are_not_followed(size):
     packet = whole[:-4] + size.to_bytes(4, "big", signed=True) + whole[-4:]
     for name in ("osc", "vmc"):
         assert PROTOCOLS[name][1]()(packet, 0) is None
+
+
+def test_nested_arrays_never_reach_the_library(monkeypatch):
+    osc_packet = pytest.importorskip("pythonosc.osc_packet", reason="python-osc is not installed")
+
+    def reached(_):
+        raise AssertionError("the packet was handed on")
+
+    monkeypatch.setattr(osc_packet, "OscPacket", reached)
+    assert messages(b"/avatar/parameters/v2/JawOpen\0\0\0," + b"[" * 16_000) == []
 
 
 def test_nested_bundles_are_not_followed_down():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import random
 import socket
 import threading
 import time
 import uuid
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from queue import Queue
 
 import numpy as np
@@ -20,11 +21,13 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.jsonl import read_motion_jsonl, write_motion_jsonl
 from avatar3d.motion.sources import open_source
+from avatar3d.motion.sources.base import LOOPBACK
 from avatar3d.net import command, link
 from avatar3d.net.link import LinkName, Outlet, UdpInlet, UdpOutlet, open_inlet, open_outlet
 from avatar3d.net.sender import Sender
 from avatar3d.net.source import NetSource
 from avatar3d.net.token import make_token, read_token
+from avatar3d.net.websocket import MAX_OPEN, REST_S
 
 needs_websockets = pytest.mark.skipif(importlib.util.find_spec("websockets") is None, reason="websockets is not installed")
 needs_zenoh = pytest.mark.skipif(importlib.util.find_spec("zenoh") is None, reason="eclipse-zenoh is not installed")
@@ -98,7 +101,11 @@ def test_links_have_names(text, expected):
     assert LinkName.parse(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "x", "99999", "host:", "a b:1", "ws:", "zenoh:", "zenoh:a//b", "zenoh:a*", "zenoh:/a", "-1"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "99999", "host:", "a b:1", "ws:", "zenoh:", "zenoh:a//b", "zenoh:a*", "zenoh:/a", "-1",
+     "ws:²", "٣", "9310²", "１２", "ünï:1"],
+)
 def test_what_is_no_link_is_refused(text):
     with pytest.raises(InputError):
         LinkName.parse(text)
@@ -178,6 +185,41 @@ def test_a_websocket_serves_those_who_know_the_token_and_no_others():
             deadline = time.monotonic() + SLOWLY_S
             while time.monotonic() < deadline:
                 stranger.receive(1.0)
+
+
+@needs_websockets
+def test_idle_connections_and_strange_requests_do_not_end_a_websocket_sender(capfd):
+    with ExitStack() as stack:
+        outlet = stack.enter_context(closing(open_outlet(LinkName.parse("ws:0"), TOKEN)))
+        stack.enter_context(closing(Feeder(outlet)))
+        idle = [stack.enter_context(closing(socket.create_connection((LOOPBACK, outlet.port)))) for _ in range(3 * MAX_OPEN)]
+        for connection in idle[:MAX_OPEN]:
+            with suppress(OSError):
+                connection.sendall(b"GET //[::1/?token=x HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                                   b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")
+        source = stack.enter_context(NetSource(open_inlet(LinkName.parse(f"ws:{outlet.port}"), TOKEN), TOKEN))
+        assert len(codes_of(source, 20)) == 20
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@needs_websockets
+def test_a_sender_without_a_descriptor_to_spare_goes_on_when_there_are_some_again():
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as stack:
+        outlet = stack.enter_context(closing(open_outlet(LinkName.parse("ws:0"), TOKEN)))
+        stack.enter_context(closing(Feeder(outlet)))
+        stranger = stack.enter_context(closing(socket.socket()))
+        used = max(int(name) for name in os.listdir("/proc/self/fd"))
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (used, limits[1]))
+            stranger.connect((LOOPBACK, outlet.port))
+            time.sleep(3 * REST_S)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        source = stack.enter_context(NetSource(open_inlet(LinkName.parse(f"ws:{outlet.port}"), TOKEN), TOKEN))
+        assert len(codes_of(source, 5)) == 5
 
 
 @needs_websockets

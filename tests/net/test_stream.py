@@ -194,6 +194,19 @@ def test_a_flood_from_elsewhere_does_not_reach_the_stream():
     assert sink.counts["flooded"] > 0.98 * seconds * 60 * per_frame  # and what came before the stream was known is not checked
 
 
+def test_junk_on_a_link_without_addresses_does_not_starve_the_stream():
+    sink, source = receiver(), sender()
+    random = np.random.default_rng(1)
+    found, seconds = 0, 4
+    for number in range(seconds * 60):
+        now = number * PERIOD_NS
+        header = wire.Header(layout.COMPACT, number, 0).pack()
+        for _ in range(25):  # 1,500 a second
+            assert sink.accept(header + random.bytes(40), now) == []
+        found += len(sink.accept(source.packet(head(now), now), now))
+    assert found == seconds * 60
+
+
 def test_a_flood_from_everywhere_ends_in_one_small_budget():
     sink = receiver()
     header = wire.Header(layout.FULL, 0, 0, session=1 << 39).pack()

@@ -15,11 +15,13 @@ from urllib.parse import parse_qsl
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.door import Door
+from avatar3d.text import whole_number
 
 LOOPBACK = "127.0.0.1"
 MAX_DATAGRAM = 65_535
 RECEIVE_BUFFER_BYTES = 1 << 18  # what the system keeps for us while we draw: a second of any source here
-MAX_DRAIN = 512  # datagrams taken in one read, so that a flood cannot hold a reader
+MAX_DRAIN = 512  # datagrams taken in one turn, so that a flood cannot hold a reader
+MAX_TURN_S = 0.02  # and time: what is dear to read must not hold it either
 MAX_SPEC = 4096
 
 
@@ -125,9 +127,10 @@ class Spec:
     def integer(self, key: str, default: int, low: int, high: int) -> int:
         """An option as a whole number; raises InputError when it is none in low..high."""
         value = self.options.get(key, str(default))
-        if not value.lstrip("-").isdigit() or not low <= int(value) <= high:
+        number = whole_number(value, low, high)
+        if number is None:
             raise InputError(f"{self.text!r}: {key}={value} is not a whole number in {low}..{high}")
-        return int(value)
+        return number
 
     def address(self, default_port: int) -> tuple[str, int]:
         """(host, port) of a target `PORT`, `HOST:PORT` or nothing; loopback unless a host is named.
@@ -140,9 +143,10 @@ class Spec:
             ipaddress.ip_address(host)
         except ValueError as error:
             raise InputError(f"{self.text!r}: {host!r} is not an IP address of this machine, such as 0.0.0.0") from error
-        if not port.isdigit() or not int(port) <= 65_535:
+        number = whole_number(port, 0, 65_535)
+        if number is None:
             raise InputError(f"{self.text!r}: {port!r} is not a port; expected 0..65535")
-        return host, int(port)
+        return host, number
 
 
 class Parser(Protocol):
@@ -201,7 +205,10 @@ class DatagramSource(SourceBase):
     def _take(self) -> MotionCode | None:
         """The next code among the datagrams that wait; of a partial parser the newest."""
         newest = None
+        turn_ends = time.monotonic() + MAX_TURN_S
         for _ in range(MAX_DRAIN):
+            if time.monotonic() > turn_ends:
+                break
             try:
                 data = self._socket.recv(MAX_DATAGRAM)
             except (BlockingIOError, InterruptedError, ConnectionError):

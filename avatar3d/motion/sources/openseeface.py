@@ -15,13 +15,13 @@ import math
 
 import numpy as np
 
-from avatar3d.errors import InputError
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode
 from avatar3d.motion.door import Door
 from avatar3d.motion.rotation import matrix_quaternion
 from avatar3d.motion.sources.base import ClockOffset, DatagramSource, Spec
 
 DEFAULT_PORT = 11_573
+MAX_FACE = 10**9  # an id; the sender counts up
 FEATURES = (
     "eye_l", "eye_r", "eyebrow_steepness_l", "eyebrow_updown_l", "eyebrow_quirk_l", "eyebrow_steepness_r", "eyebrow_updown_r",
     "eyebrow_quirk_r", "mouth_corner_updown_l", "mouth_corner_inout_l", "mouth_corner_updown_r", "mouth_corner_inout_r",
@@ -163,9 +163,5 @@ def _gaze(model: np.ndarray, axes: np.ndarray, metres: float) -> np.ndarray | No
 def open_openseeface(spec: Spec) -> DatagramSource:
     """Listen for facetracker; `?face=ID` picks one of several faces."""
     spec.only("face")
-    text = spec.options.get("face")
-    if text is not None and not text.isdigit():
-        raise InputError(f"{spec.text!r}: face={text} is not a face's number")
-    return DatagramSource(
-        spec.address(DEFAULT_PORT), lambda door: OpenSeeFaceParser(door, None if text is None else int(text)), spec.text
-    )
+    face = spec.integer("face", 0, 0, MAX_FACE) if "face" in spec.options else None
+    return DatagramSource(spec.address(DEFAULT_PORT), lambda door: OpenSeeFaceParser(door, face), spec.text)

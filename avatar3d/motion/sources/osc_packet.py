@@ -9,6 +9,7 @@ from avatar3d.errors import WorkError
 from avatar3d.extras import install_extra
 
 MAX_PACKET = 16_384  # bytes; a full frame of 88 named floats takes 5,000
+MAX_BRACKETS = 64  # of arrays; python-osc takes time that grows with their nesting, and nobody sends a face in arrays
 MAX_BUNDLES = 32  # python-osc reads nested bundles by recursion; senders nest one or two
 _BUNDLE = b"#bundle\0"
 
@@ -33,7 +34,7 @@ def messages(data: bytes) -> list[tuple[str, list[object]]]:
     """[(address, arguments)] of a packet in order; empty for bytes that are no OSC packet. Never raises."""
     from pythonosc.osc_packet import OscPacket, ParseError
 
-    if len(data) > MAX_PACKET or data.count(_BUNDLE) > MAX_BUNDLES or not _sizes_hold(data):
+    if len(data) > MAX_PACKET or data.count(_BUNDLE) > MAX_BUNDLES or data.count(b"[") > MAX_BRACKETS or not _sizes_hold(data):
         return []
     try:
         found = [(item.message.address, item.message.params) for item in OscPacket(data).messages]
