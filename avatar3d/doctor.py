@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import importlib.util
 import json
@@ -19,6 +20,7 @@ from avatar3d.extras import install_extra, pip_install
 
 MIN_PYTHON = (3, 11)
 MIN_GL = 330  # the shaders are GLSL 3.30 and up
+HAIR_SHA256 = "d2c940c4fd80edeaf38f5d7387d1b4235ee320ed120080df67c663e749e77633"  # of assets/hair_segmenter.tflite
 PROBE_TIMEOUT_S = 5.0  # of another program that only prints its version
 _GL_FIX = "sudo apt install libegl1 libgl1-mesa-dri (Debian, Ubuntu), or install the driver of your graphics card"
 
@@ -142,6 +144,15 @@ def _model_files() -> list[Check]:
     return checks
 
 
+def _hair_network() -> list[Check]:
+    from avatar3d.resources import asset_path
+
+    path = asset_path("hair_segmenter.tflite")
+    right = hashlib.sha256(path.read_bytes()).hexdigest() == HAIR_SHA256
+    found = f"verified at {path}" if right else f"not the network that avatar3d ships: {path}"
+    return [Check("hair network", right, found, "" if right else "reinstall avatar3d")]
+
+
 def _ffmpeg() -> list[Check]:
     fix = pip_install("imageio-ffmpeg")
     if importlib.util.find_spec("imageio_ffmpeg") is None:
@@ -231,4 +242,4 @@ def _first_line(command: list[str]) -> str | None:
     return done.stdout.strip().splitlines()[0] if done.stdout.strip() else None
 
 
-_PROBES = (_python, _packages, _torch, _opengl, _drawing, _model_files, _ffmpeg, _programs, _openxr, _optional_packages)
+_PROBES = (_python, _packages, _torch, _opengl, _drawing, _model_files, _hair_network, _ffmpeg, _programs, _openxr, _optional_packages)

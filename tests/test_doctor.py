@@ -57,6 +57,17 @@ def test_a_damaged_model_is_told_from_a_good_one(tmp_path, monkeypatch):
     assert not check.ok and "SHA-256" in check.found
 
 
+def test_a_hair_network_that_is_not_the_shipped_one_is_told(tmp_path, monkeypatch):
+    from avatar3d import resources
+
+    assert doctor._hair_network()[0].ok
+    other = tmp_path / "other.tflite"
+    other.write_bytes(b"0")
+    monkeypatch.setattr(resources, "asset_path", lambda name: other)
+    check = doctor._hair_network()[0]
+    assert not check.ok and check.fix == "reinstall avatar3d"
+
+
 def test_optional_back_ends_never_make_it_fail(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     optional = doctor._optional_packages() + doctor._programs() + doctor._openxr()

@@ -52,7 +52,8 @@ def test_installed_wheel_enrols_a_photo(tmp_path, preview):
     )
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert {f"avatar3d/_data/assets/{name}.npz" for name in ("head", "landmarks")} <= set(names)
+    assert {f"avatar3d/_data/assets/{name}" for name in ("head.npz", "landmarks.npz", "hair_segmenter.tflite")} <= set(names)
+    assert any(name.endswith("hair_segmenter_license.txt") for name in names)
     assert not any("readme" in name for name in names)
     assert any(name.startswith("avatar3d/_data/shaders/") and name.endswith(".glsl") for name in names)
     site = tmp_path / "site"

@@ -10,8 +10,9 @@ import numpy as np
 from avatar3d.color import srgb_to_linear
 from avatar3d.enroll.bust import grid_normals
 from avatar3d.enroll.crop import WorkPicture, between, crop
+from avatar3d.enroll.masks import guided_filter
 from avatar3d.enroll.seen import posed_as_photographed, sample
-from avatar3d.enroll.segment import Segmentation, guided_filter
+from avatar3d.enroll.segment import Segmentation
 from avatar3d.enroll.surface import depth_map
 from avatar3d.face.landmarks import FACE_OVAL, FaceLandmarks
 from avatar3d.face.matte import person_matte

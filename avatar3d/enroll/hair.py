@@ -25,7 +25,7 @@ SHELL_SHARE, MIN_SHELL_M, MAX_SHELL_M = 0.35, 0.0012, 0.0032
 SURFACE_LEVEL = 0.66  # the level at which the layers together hide half of what is behind them: the outline one sees
 MESH_MARGIN_M = 0.009  # faces this far beyond the hairline are kept for its ragged strands
 # Hair colours the skin from this far behind the hairline, over this width. Long hair stands off: one looks under its edge, at skin.
-SCALP_BEHIND_LONG_M, SCALP_BEHIND_CROPPED_M, SCALP_FEATHER_M = 0.010, 0.003, 0.009
+SCALP_BEHIND_LONG_M, SCALP_BEHIND_CROPPED_M, SCALP_FEATHER_M = 0.010, 0.012, 0.009
 TUCK_CLEARANCE_M = 0.001  # skin under hair lies this far below the opaque base
 PRESSED_EAR_SHARE = 0.45  # of how far a covered ear stands off the head is kept
 TUCK_REACH_M = 0.04  # skin further out than this over the scalp is not under the hair (the nose, the shoulders)

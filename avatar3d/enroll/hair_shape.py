@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from scipy.ndimage import map_coordinates, maximum_filter1d, median_filter, minimum_filter1d
+from scipy.ndimage import map_coordinates, maximum_filter1d, minimum_filter1d
 from scipy.spatial import cKDTree
 
 from avatar3d.camera import Camera
@@ -22,9 +22,7 @@ ROWS, COLUMNS = 72, 128  # about 5 mm a cell on the head; finer shapes are the o
 ROUNDS = 14  # of outline and region; the outline error falls under 1 % of its change by then
 DAMPING = 0.45  # share of a round's new region that is taken
 OUTLINE_BINS = 360
-# Outline bumps narrower than this many bins and higher than this many pixels are cut off; cropped hair has none.
-SPUR_BINS, CROPPED_SPUR_BINS, SPUR_PX = 17, 41, 3.0
-SIDES_BINS = 91  # width of what the two sides of short hair may differ by; a patch of backdrop is narrower
+SPUR_BINS, SPUR_PX = 5, 3.0  # outline bumps narrower than this many bins and higher than this many pixels are cut off
 TURNED_DEG = 6.0  # from this yaw on one side of the head is seen better
 RELIEF_SHARE, MAX_RELIEF_M = 0.06, 0.0013  # height of locks where the photo does not show them, over the thickness
 MIN_THICKNESS_M, MAX_THICKNESS_M = 0.0015, 0.070
@@ -48,7 +46,7 @@ BARE_FACING = 0.10  # cosine to the camera from which on the photo is believed a
 THICKNESS_SCREEN, CROPPED_THICKNESS_SCREEN = 0.016, 0.08  # pull of unseen thickness to the usual one, see Harmonic
 CROPPED_M, MEDIUM_M = 0.006, 0.012  # usual thickness up to which hair is cropped, from which on it is not
 CROPPED_BACK_QUANTILE = 0.3  # of the outline's thickness that cropped hair has where none is seen
-CROPPED_SPREAD = 2.2  # cropped hair is nowhere thicker than this times its median at the outline
+CROPPED_SPREAD = 4.0  # cropped hair is nowhere thicker than this times its median at the outline
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,7 @@ class _Solver:
         self.covered = (hidden[near] if near else max(hidden.values())) > EARS_COVERED
         self.over_ear = self._over_ear()
         self.bare = bare_skin(seg, float(self._pixels(self.ears)[:, 1].min()))
-        self.outline = self._outline(SPUR_BINS if self.covered else CROPPED_SPUR_BINS)
+        self.outline = self._outline()
         hem_wave = HEM_WAVE_M * self.locks
         chin = float(head.landmark_points(vertices)[CHIN, 1])
         skin = vertices[head.vertex_part == SKIN]
@@ -160,7 +158,7 @@ class _Solver:
     def _pixels(self, points: np.ndarray) -> np.ndarray:
         return self.camera.project(points)[0]
 
-    def _outline(self, spur_bins: int) -> _Outline:
+    def _outline(self) -> _Outline:
         centre = self._pixels(self.centre[None])[0]
         angle = np.arange(OUTLINE_BINS) / OUTLINE_BINS * 2 * np.pi
         axis = np.stack([np.cos(angle), np.sin(angle)], 1)
@@ -169,38 +167,14 @@ class _Solver:
         hair = look_up(np.maximum(self.seg.hair_alpha, 0.6 * self.seg.hair_mask), rays) > 0.5
         last = hair.shape[1] - 1 - hair[:, ::-1].argmax(1)
         edge = uncut = np.where(hair.any(1), radius[last], 0.0)
-        # Spurs of backdrop are narrower than any tuft, and stand out from the hair beside them and from the head beneath.
+        # Strands and errors of the mask narrower than any tuft are the opacity's work.
         if (edge > 0).any():
-            bare = self._bare_reach(centre)
-            opened = np.maximum(_opened(edge, spur_bins), bare + _opened(np.where(edge > 0, edge - bare, 0.0), spur_bins))
-            edge = np.where(edge > opened + SPUR_PX, opened, edge)
-            if not self.covered and abs(self.yaw) < 2 * TURNED_DEG:
-                edge = np.minimum(edge, bare + self._usual_excess(centre, edge - bare, edge > 0) + SPUR_PX)
+            steady = _opened(edge, SPUR_BINS)
+            edge = np.where(edge > steady + SPUR_PX, steady, edge)
         beyond = look_up(self.seg.matte, centre + axis * (uncut + 6.0)[:, None])
         person = look_up(self.seg.matte, rays) > 0.5
         reach = np.where(person.any(1), radius[person.shape[1] - 1 - person[:, ::-1].argmax(1)], 0.0)
         return _Outline(centre, edge, (edge > 0) & (beyond < 0.6), reach)
-
-    def _bare_reach(self, centre_px: np.ndarray) -> np.ndarray:
-        """(OUTLINE_BINS,) outer radius of the bare head about the projected centre, pixels."""
-        points = self.centre + self.fine_rays * enlarge(self.scalp, *self.fine_rays.shape[:2])[..., None]
-        offset = (self._pixels(points.reshape(-1, 3)) - centre_px) @ (1, 1j)
-        reach = np.zeros(OUTLINE_BINS)
-        np.maximum.at(reach, np.round(np.angle(offset) / (2 * np.pi) * OUTLINE_BINS).astype(int) % OUTLINE_BINS, np.abs(offset))
-        return reach
-
-    def _usual_excess(self, centre_px: np.ndarray, excess: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """(OUTLINE_BINS,) how far short hair stands off the bare head, given how far the outline does: it is alike on both
-        sides of the head's middle but for a slow difference, which is the fit's; what else stands out on one is backdrop."""
-        up = self._pixels(self.centre[None] + (0, CRANIUM_RADIUS_M, 0))[0] - centre_px
-        across = round(np.arctan2(up[1], up[0]) / np.pi * OUTLINE_BINS) - np.arange(OUTLINE_BINS)
-        both = np.flatnonzero(seen & seen[across % OUTLINE_BINS])
-        if not len(both):
-            return excess
-        other = excess[across % OUTLINE_BINS]
-        unlike = np.interp(np.arange(OUTLINE_BINS), both, (excess - other)[both], period=OUTLINE_BINS)
-        usual = other + median_filter(unlike, SIDES_BINS, mode="wrap")
-        return np.where(seen & seen[across % OUTLINE_BINS], usual, excess)
 
     def _pinnae(self, vertices: np.ndarray, head: HeadModel) -> np.ndarray:
         """(N, 3) vertices of the ears that stand off the head."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from avatar3d.camera import Camera
 from avatar3d.enroll.crop import WorkPicture
+from avatar3d.face.hair import HairSeen
 from avatar3d.head.model import HeadModel
 
 SIZE, IOD_PX = 640, 88.0
@@ -23,6 +24,11 @@ class PaintedHead:
     hair: np.ndarray
     fit: SimpleNamespace
     head: HeadModel
+
+    @property
+    def hair_seen(self) -> HairSeen:
+        """What the hair network would answer: paint is not what it was trained on."""
+        return HairSeen(cv2.GaussianBlur(self.hair.astype(np.float32), (0, 0), 1.5), 1.0)
 
 
 def paint(hair: tuple[int, int, int] | None = HAIR) -> PaintedHead:

@@ -18,7 +18,7 @@ def painted():
 
 @pytest.fixture(scope="module")
 def result(painted):
-    return build_hair(painted.work, segment(painted.work, painted.matte), painted.fit, painted.head, LIGHT, POWER)
+    return build_hair(painted.work, segment(painted.work, painted.matte, painted.hair_seen), painted.fit, painted.head, LIGHT, POWER)
 
 
 def opacity_at(shells, level, theta, colatitude):
@@ -85,14 +85,14 @@ def test_no_skin_pokes_through_covered_hair_and_the_face_does_not_move(painted, 
 
 
 def test_hair_is_the_same_every_time(painted, result):
-    again = build_hair(painted.work, segment(painted.work, painted.matte), painted.fit, painted.head, LIGHT, POWER)
+    again = build_hair(painted.work, segment(painted.work, painted.matte, painted.hair_seen), painted.fit, painted.head, LIGHT, POWER)
     assert np.array_equal(again.shells.color, result.shells.color)
     assert np.array_equal(again.shells.base, result.shells.base)
 
 
 def test_a_bald_head_gets_no_shells_and_nothing_moves():
     bald = paint(hair=None)
-    result = build_hair(bald.work, segment(bald.work, bald.matte), bald.fit, bald.head, LIGHT, POWER)
+    result = build_hair(bald.work, segment(bald.work, bald.matte, bald.hair_seen), bald.fit, bald.head, LIGHT, POWER)
     assert result.shells is None
     assert not result.scalp_mask.any() and not result.tuck_offsets.any()
     assert result.notes

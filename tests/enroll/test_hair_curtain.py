@@ -1,13 +1,13 @@
 import cv2
 import numpy as np
 import pytest
-from painted_head import DISTANCE_M, HAIR, SIZE, paint
+from painted_head import DISTANCE_M, SIZE, paint
 
 from avatar3d.camera import Camera
 from avatar3d.enroll.hair_curtain import hanging_curtain
 from avatar3d.enroll.hair_grid import cell_centres, ray_directions
 from avatar3d.enroll.hair_shape import COLUMNS, ROWS, build_shape, scalp_map
-from avatar3d.enroll.segment import CHIN, Segmentation, segment
+from avatar3d.enroll.segment import CHIN, Segmentation
 from avatar3d.head.model import SKIN
 
 WIDE_M, NARROW_M = 0.095, 0.062  # outer and inner edge of the painted curtains
@@ -61,26 +61,6 @@ def test_hair_that_ends_above_the_chin_hangs_nowhere(painted):
     shape = build_shape(painted.work, seen(painted, curtains(painted, -0.06)), painted.fit.vertices, painted.head)
     chin = painted.head.landmark_points(painted.fit.vertices)[CHIN, 1]
     assert shape.points(shape.radius)[shape.coverage > 0.5][:, 1].min() > chin
-
-
-def test_hair_below_the_chin_is_found_and_a_dark_suit_is_not(painted):
-    suit = np.zeros((SIZE, SIZE), bool)
-    shoulders = painted.work.camera.project(np.array([[0, -0.15, PLANE_M]]))[0][0, 1]
-    suit[int(shoulders) :] = True
-    strands = cv2.GaussianBlur(np.random.default_rng(1).normal(size=(SIZE, SIZE)).astype(np.float32), (0, 0), sigmaX=0.8, sigmaY=6)
-    for hanging, low in ((curtains(painted, -0.13), True), (np.zeros((SIZE, SIZE), bool), False)):
-        picture = painted.work.rgb.astype(np.float32)
-        picture[suit] = (30, 32, 60)
-        picture[hanging] = HAIR
-        picture = np.clip(picture + (8 / strands.std() * strands * hanging)[..., None], 0, 255).astype(np.uint8)
-        work = type(painted.work)(picture, painted.work.camera, painted.work.landmarks_px, np.eye(2, 3), painted.work.inside)
-        found = segment(work, np.maximum(painted.matte, hanging | suit).astype(np.float32)).hair_mask
-        chin = int(painted.work.landmarks_px[CHIN, 1])
-        below = np.zeros_like(found)
-        below[chin + 5 : int(shoulders)] = True
-        if low:
-            assert (found & below & hanging).sum() > 0.8 * (below & hanging).sum()
-        assert (found & ~hanging & (np.arange(SIZE)[:, None] > chin)).sum() < 300
 
 
 def curtain_seen(painted, yaw_deg, corners):

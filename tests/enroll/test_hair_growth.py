@@ -32,7 +32,8 @@ def painted():
 
 @pytest.fixture(scope="module")
 def growth(painted):
-    return build_hair(painted.work, segment(painted.work, painted.matte), painted.fit, painted.head, LIGHT, 0.6).growth
+    seg = segment(painted.work, painted.matte, painted.hair_seen)
+    return build_hair(painted.work, seg, painted.fit, painted.head, LIGHT, 0.6).growth
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.7, -1.2])
@@ -61,7 +62,7 @@ def test_a_lock_shows_its_source_straightened_and_the_higher_one_lies_on_top():
 
 
 def test_the_flow_is_the_photos_where_it_shows_hair_and_plumb_behind(painted):
-    seg = segment(painted.work, painted.matte)
+    seg = segment(painted.work, painted.matte, painted.hair_seen)
     shape = build_shape(painted.work, seg, painted.fit.vertices, painted.head)
     flow = hair_flow(painted.work, seg, shape)
     pixels, _ = painted.work.camera.project(shape.points(shape.radius))

@@ -1,0 +1,93 @@
+"""Operations on masks of a picture: discs, hulls, parts, and smoothing along the picture's own edges. Knows nothing of faces."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+
+def guided_filter(guide: np.ndarray, values: np.ndarray, radius: int, epsilon: float) -> np.ndarray:
+    """(H, W) f32 in [0, 1]: `values` smoothed along the edges of `guide` (H, W, 3) in [0, 1].
+
+    He et al., Guided Image Filtering, section 3.4; the 3×3 systems are solved by cofactors.
+    """
+    size = (2 * radius + 1, 2 * radius + 1)
+
+    def mean(picture: np.ndarray) -> np.ndarray:
+        return cv2.blur(picture, size)
+
+    guide = guide.astype(np.float32)
+    values = values.astype(np.float32)
+    mu, value_mean = mean(guide), mean(values)
+    cross = mean(guide * values[..., None]) - mu * value_mean[..., None]
+    rr, rg, rb, gg, gb, bb = (
+        mean(guide[..., i] * guide[..., j]) - mu[..., i] * mu[..., j] + (epsilon if i == j else 0.0)
+        for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+    )
+    c00, c01, c02 = gg * bb - gb * gb, rb * gb - rg * bb, rg * gb - rb * gg
+    c11, c12, c22 = rr * bb - rb * rb, rg * rb - rr * gb, rr * gg - rg * rg
+    determinant = np.maximum(rr * c00 + rg * c01 + rb * c02, epsilon**3)
+    x, y, z = cross[..., 0], cross[..., 1], cross[..., 2]
+    slope = np.stack([c00 * x + c01 * y + c02 * z, c01 * x + c11 * y + c12 * z, c02 * x + c12 * y + c22 * z], -1)
+    slope /= determinant[..., None]
+    offset = value_mean - (slope * mu).sum(-1)
+    return np.clip((mean(slope) * guide).sum(-1) + mean(offset), 0.0, 1.0)
+
+
+def disc(diameter: float) -> np.ndarray:
+    """A round structuring element of the odd size next to `diameter`, 3 or more."""
+    size = max(3, 2 * round((diameter - 1) / 2) + 1)
+    return cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
+
+
+def grown(mask: np.ndarray, diameter: float) -> np.ndarray:
+    """(H, W) bool: the mask dilated by a disc."""
+    return cv2.dilate(mask.astype(np.uint8), disc(diameter)) > 0
+
+
+def shrunk(mask: np.ndarray, diameter: float) -> np.ndarray:
+    """(H, W) bool: the mask eroded by a disc; what lies beyond the picture counts as mask."""
+    return cv2.erode(mask.astype(np.uint8), disc(diameter)) > 0
+
+
+def opened(mask: np.ndarray, diameter: float) -> np.ndarray:
+    """(H, W) bool: without what is narrower than the disc."""
+    return cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_OPEN, disc(diameter)) > 0
+
+
+def closed(mask: np.ndarray, diameter: float) -> np.ndarray:
+    """(H, W) bool: with gaps narrower than the disc filled."""
+    return cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_CLOSE, disc(diameter)) > 0
+
+
+def hull(mask: np.ndarray) -> np.ndarray:
+    """(H, W) bool: the convex hull of a mask."""
+    points = np.argwhere(mask)[:, ::-1].astype(np.int32)
+    filled = np.zeros(mask.shape, np.uint8)
+    if len(points):
+        cv2.fillConvexPoly(filled, cv2.convexHull(points), 1)
+    return filled > 0
+
+
+def parts_with(mask: np.ndarray, seed: np.ndarray, least: float = 1) -> np.ndarray:
+    """(H, W) bool: the connected parts of a mask that hold at least `least` pixels of the seed."""
+    _, labels = cv2.connectedComponents(mask.astype(np.uint8))
+    shared = np.bincount(labels[mask & seed], minlength=labels.max() + 1)
+    return mask & (shared >= least)[labels]
+
+
+def large_parts(mask: np.ndarray, least: float) -> np.ndarray:
+    """(H, W) bool: the connected parts of a mask that have at least `least` pixels."""
+    return parts_with(mask, mask, least)
+
+
+def polygon(points: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """(H, W) bool: inside a polygon of (N, 2) pixels."""
+    filled = np.zeros(shape, np.uint8)
+    cv2.fillPoly(filled, [np.round(points).astype(np.int32)], 1)
+    return filled > 0
+
+
+def distance_to(mask: np.ndarray) -> np.ndarray:
+    """(H, W) f32: pixels to the nearest of the mask, 0 within it."""
+    return cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 5)
