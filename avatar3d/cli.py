@@ -69,6 +69,7 @@ def build_parser() -> argparse.ArgumentParser:
     enroll.add_argument("-o", "--out", type=Path, required=True, help="the avatar file to write (.glb)")
     enroll.add_argument("--face", type=int, metavar="N", help="which face: 0 the largest, 1 the next, ...")
     enroll.add_argument("--face-box", type=_box, metavar="X,Y,W,H", help="where the face is, pixels")
+    enroll.add_argument("--pd", type=float, metavar="MM", help="distance of the pupils, 40 to 80: sets the head's true size")
     enroll.add_argument("--generator", default="photo", help="2D generator that paints the views (default: photo)")
     enroll.add_argument("--no-hair", action="store_true", help="do not build a hair volume")
     enroll.add_argument("--no-field", action="store_true", help="skip field training: a preview in a few seconds")
@@ -194,6 +195,7 @@ def _enroll(arguments: argparse.Namespace) -> None:
         hair=not arguments.no_hair,
         field=not arguments.no_field,
         seed=arguments.seed,
+        pupil_distance_mm=arguments.pd,
     )
     started = time.perf_counter()
     with ProgressBar(not arguments.quiet) as progress:

@@ -34,6 +34,7 @@ from avatar3d.enroll.worn import put_on
 from avatar3d.face import FaceTracker
 from avatar3d.field.bake import bake
 from avatar3d.fitting.fit import FaceFit, fit_face
+from avatar3d.fitting.size import check_pupil_distance, head_size, to_size
 from avatar3d.generator import load_generator
 from avatar3d.generator.protocol import Generator, PhotoEvidence
 from avatar3d.head.landmarks import fitting_head
@@ -58,7 +59,8 @@ class EnrollOptions:
     """How to enrol.
 
     face_index: 0 the largest face, 1 the next; face_box: (x, y, w, h) pixels where the face is. generator: name of the 2D
-    generator that proposes other views. hair, field: build them. seed: of everything random.
+    generator that proposes other views. hair, field: build them. seed: of everything random. pupil_distance_mm: 40 to 80, the
+    head's size where it is known; the photo's irises and the average adult tell it otherwise, and make a child's head too large.
     """
 
     face_index: int | None = None
@@ -67,6 +69,7 @@ class EnrollOptions:
     hair: bool = True
     field: bool = True
     seed: int = 0
+    pupil_distance_mm: float | None = None
 
 
 class _Stopwatch:
@@ -92,6 +95,7 @@ def enroll(
     Repeats to the bit with one BLAS thread: set OPENBLAS_NUM_THREADS=1 before numpy is imported, as the command line does.
     """
     options = options or EnrollOptions()
+    check_pupil_distance(options.pupil_distance_mm)
     watch = _Stopwatch()
     progress(0.0, "reading the photo")
     with watch("photo"):
@@ -108,6 +112,7 @@ def enroll(
     with watch("fit"):
         head = fitting_head()
         fit = fit_face(face.landmarks, face.blendshapes, width, height, photo.focal_px, head)
+        fit, head = to_size(fit, head, head_size(fit, face.landmarks, head, options.pupil_distance_mm))
 
     progress(0.12, "finding the hair")
     with watch("segment"):
@@ -181,6 +186,7 @@ def enroll(
             yaw_rad=face.landmarks.yaw_rad,
             grey=is_grey(photo.rgb),
             hair_confidence=segmentation.confidence,
+            size_by_iris=fit.size_by_iris,
         )
         quality = judge(figures, likeness_of(avatar, photo.rgb, face.landmarks))
     if quality.grade == "poor":
@@ -271,9 +277,11 @@ def _report(
     depth = float(camera.to_camera(np.zeros(3))[2])
     outline_px = with_field.outline_px / picture.scale
     return {
-        "camera": camera.to_json(),
+        "camera": {**camera.to_json(), "focal_range_px": fit.focal_range_px},
         "motion": fit.motion.to_json(),
         "faces_found": faces_found,
+        "pupil_distance_mm": None if fit.size is None else round(fit.size.pupil_distance_mm, 1),
+        "size_by_iris": None if fit.size_by_iris is None else round(fit.size_by_iris, 4),
         "landmark_error_px": round(float(fit.residual_px.mean()), 3),
         "landmark_error_iod_pct": round(fit.residual_iod_pct, 3),
         "photo_psnr_db": round(with_field.psnr_db, 2),

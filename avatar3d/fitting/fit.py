@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -33,9 +34,14 @@ from avatar3d.head.model import EYES, KAPPA_RAD, HeadModel
 from avatar3d.head.rig import gaze_angles
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 
+if TYPE_CHECKING:
+    from avatar3d.fitting.size import HeadSize
+
 # Without EXIF the focal length is taken as twice the longer side (a 72 mm lens on 35 mm film). It is nearly unobservable:
 # 600 to 2500 px fit the same face equally well.
 FOCAL_PRIOR = 2.0
+# Over the assumed one: selfies at 28 mm to portraits at 105 mm. EXIF rounds, and says nothing of a crop.
+FOCAL_ASSUMED, FOCAL_KNOWN = (0.5, 1.5), (0.95, 1.05)
 ROUNDS = 10  # of linearisation; the residual is still from the 7th on
 SWEEPS = 60  # of coordinate descent in a round; each costs a few tenths of a millisecond
 OPPOSED_SIGMA = 0.15  # of the lesser of two opposed weights: a jaw does not go left and right at once
@@ -70,6 +76,8 @@ class FaceFit:
     neutral_vertices by expression_shapes, head pose identity (the camera has it).
     projected_px (468,2) and residual_px (468,): the fitted landmarks in the photo and their distance to the network's.
     residual_iod_pct: mean residual, % of the distance between the eyes. seconds: spent.
+    size: how its scale was found, None while it has the template's (avatar3d.fitting.size). focal_range_px: focal lengths that
+    explain the photo about as well.
     """
 
     camera: Camera
@@ -84,6 +92,13 @@ class FaceFit:
     residual_iod_pct: float
     iod_px: float
     seconds: float
+    focal_range_px: tuple[float, float] | None = None
+    size: HeadSize | None = None
+
+    @property
+    def size_by_iris(self) -> float | None:
+        """Relative size error by the photo's irises, negative for a head too small; None where none was measured."""
+        return None if self.size is None else self.size.size_by_iris
 
 
 @dataclass(frozen=True)
@@ -107,6 +122,12 @@ def photo_intrinsics(width: int, height: int, focal_px: float | None) -> np.ndar
     return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])
 
 
+def focal_range(focal_px: float, known: bool) -> tuple[float, float]:
+    """(2,) pixels between which the focal length lies in two of three photos, where it is known (EXIF, calibration) or assumed."""
+    least, most = FOCAL_KNOWN if known else FOCAL_ASSUMED
+    return round(focal_px * least, 1), round(focal_px * most, 1)
+
+
 def fit_face(
     landmarks: FaceLandmarks,
     blendshapes: np.ndarray,
@@ -124,6 +145,7 @@ def fit_face(
     """
     start = time.perf_counter()
     points = np.asarray(landmarks.points_px, dtype=np.float64)
+    known = intrinsics is not None or bool(focal_px)
     intrinsics = photo_intrinsics(width, height, focal_px) if intrinsics is None else np.asarray(intrinsics, np.float64)
     basis = _landmark_basis(head, np.asarray(blendshapes, np.float64))
     coefficients, rotation, translation = _solve(basis, points[: len(head.landmark_tri)], intrinsics)
@@ -148,6 +170,7 @@ def fit_face(
         vertices=vertices, neutral_vertices=neutral_vertices,
         expression_shapes=shapes, projected_px=projected, residual_px=residual,
         residual_iod_pct=float(100 * residual.mean() / iod), iod_px=iod, seconds=time.perf_counter() - start,
+        focal_range_px=focal_range(float(intrinsics[0, 0]), known),
     )  # fmt: skip
 
 

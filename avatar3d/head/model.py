@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -180,6 +180,13 @@ class HeadModel:
                 for index, centre in zip(self.eye_vertices, centres, strict=True)
             ]
         )
+
+    def scaled(self, scale: float) -> HeadModel:
+        """The same head `scale` times as large in all its lengths; coefficients and weights keep their meaning."""
+        return replace(
+            self, vertices=self.vertices * np.float32(scale), control_identity=self.control_identity * np.float32(scale),
+            control_expression=self.control_expression * np.float32(scale), iris_radius=self.iris_radius * scale,
+        )  # fmt: skip
 
     def subdivided(self, levels: int, parts: tuple[int, ...] = (SKIN, MOUTH_BAG)) -> Subdivision:
         """Loop subdivision (Loop 1987) of the chosen parts across texture seams; boundaries follow their own curve.
