@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from avatar3d.color import srgb_to_linear
+from avatar3d.color import LUMA_BT709, srgb_to_linear
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT, LIPS_INNER
 from avatar3d.enroll.surface import Atlas
@@ -15,6 +15,7 @@ from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import EYES, HeadModel
 
 IRIS = ((473, (474, 475, 476, 477)), (468, (469, 470, 471, 472)))  # centre and ring, left and right eye
+IRIS_LIMITS = (0.85, 1.15)  # of the usual iris; beyond them the landmarks are wrong
 RINGS = 8  # radial bins of the iris
 PUPIL = 0.36  # of the iris's radius, in room light
 PUPIL_EDGE, LIMBUS_EDGE = 0.03, 0.045
@@ -22,10 +23,14 @@ LIMBUS_WIDTH, LIMBUS_DARK = 0.10, 0.55
 PUPIL_COLOR = 0.004  # linear
 SCLERA = np.array([0.78, 0.745, 0.71])  # linear; no eye is pure white
 SCLERA_PHOTO_SHARE = 0.9
-SCLERA_LEAST = 0.14  # linear; what seems darker is a lash or a blurred iris
+SCLERA_LEAST = 0.14  # linear; what seems darker is a lash or a blurred iris,
+SCLERA_OVER_SKIN = 0.85  # or lies in the shade of brow and lids: a white is hardly darker than the skin around it
+DARK_EYE = 0.5  # of the other eye's white
+SCLERA_CHROMA = 0.5  # of the photo's hue in a white: small pictures bleed iris and skin into it
 SCLERA_GAIN = 1.25  # the photo's lies under the lid's shade, which is painted again
 VESSEL = np.array([0.0, -0.16, -0.15])  # relative change in a corner full of vessels
 IRIS_GAIN = 1.05  # the photo's iris lies under lids and lashes; its albedo is a little brighter
+CAUSTIC = 0.30  # the cornea throws the light onto the iris's far side, which glows
 LID_SHADE, LOWER_SHADE = 0.60, 0.18  # under the upper and the lower lid
 CORNER_SHADE = 0.45  # where both lids meet
 # Teeth are told from lips and tongue by how little redder than blue they are.
@@ -37,7 +42,7 @@ SEED = 3
 
 @dataclass(frozen=True)
 class EyeColors:
-    """iris: (RINGS, 3) linear colour from pupil to limbus. white: (3,) linear sclera.
+    """iris: (RINGS, 3) linear colour from pupil to limbus. white: (3,) linear sclera. iris_px: its radius in the photo.
 
     exposure: how bright the photo shows what is white, against a well exposed one; the mouth's parts follow it.
     """
@@ -45,31 +50,44 @@ class EyeColors:
     iris: np.ndarray
     white: np.ndarray
     exposure: float
+    iris_px: float
 
 
-def paint_eyes(linear: np.ndarray, eyes: EyeColors, fit: FaceFit, head: HeadModel, texels: Atlas) -> None:
-    """Write linear colours of both eyeballs into (T, 3) texels of the atlas's raster, in place."""
+def limbus_angles(eyes: EyeColors, mm_px: float, fit: FaceFit, head: HeadModel) -> tuple[float, float]:
+    """Polar angle of each iris's rim, radians, as large as the photo shows the iris; mm_px: the photo's pixels per millimetre."""
+    radius = np.clip(eyes.iris_px / mm_px / 1000 / head.iris_radius, *IRIS_LIMITS) * head.iris_radius
+    left, right = (float(np.arcsin(np.clip(radius / eye, 0.2, 0.7))) for eye in head.eye_radii(fit.neutral_vertices))
+    return left, right
+
+
+def paint_eyes(
+    linear: np.ndarray, eyes: EyeColors, limbus: tuple[float, float], light: np.ndarray, head: HeadModel, texels: Atlas
+) -> None:
+    """Write linear colours of both eyeballs into (T, 3) texels of the atlas's raster, in place.
+
+    limbus: see limbus_angles. light: (3,) unit direction to the light.
+    """
     uv = texels.raster.interpolate(head.faces, head.uv)
-    radii = head.eye_radii(fit.neutral_vertices)
     of_eye = head.part[texels.raster.triangle] == EYES
     for eye in range(2):
         near = np.linalg.norm(uv - head.eye_uv[eye].centre, axis=1) < 1.1 * head.eye_uv[eye].radius
         chosen = np.flatnonzero(of_eye & near)
         polar, azimuth = head.eye_uv[eye].polar(uv[chosen])
-        iris_angle = np.arcsin(np.clip(head.iris_radius / radii[eye], 0.2, 0.7))
         nasal = np.pi if eye == 0 else 0.0  # azimuth toward the nose
-        linear[chosen] = eye_color(polar, azimuth, iris_angle, eyes.iris, eyes.white, nasal)
+        linear[chosen] = eye_color(polar, azimuth, limbus[eye], eyes.iris, eyes.white, nasal, light)
 
 
 def eye_color(
-    polar: np.ndarray, azimuth: np.ndarray, iris_angle: float, profile: np.ndarray, white: np.ndarray, nasal_azimuth: float
-) -> np.ndarray:
+    polar: np.ndarray, azimuth: np.ndarray, limbus: float, profile: np.ndarray, white: np.ndarray, nasal_azimuth: float,
+    light: np.ndarray,
+) -> np.ndarray:  # fmt: skip
     """(N, 3) linear colour at polar angle from the optical axis and azimuth (0 toward +X, π/2 up), radians.
 
-    profile: (RINGS, 3) linear iris colour from pupil to limbus. white: (3,) linear sclera.
+    limbus: the iris's polar angle. profile: (RINGS, 3) linear iris colour from pupil to limbus. white: (3,) linear sclera.
+    light: (3,) unit direction to the light.
     """
     rng = np.random.default_rng(SEED)
-    radius = polar / iris_angle
+    radius = polar / limbus
     at = np.clip(radius, 0, 1) * (len(profile) - 1)
     iris = np.stack([np.interp(at, np.arange(len(profile)), profile[:, c]) for c in range(3)], axis=1)
     fibres = _ring_noise(rng, azimuth, 96) * 0.6 + _ring_noise(rng, azimuth + 0.35 * radius, 160) * 0.5
@@ -77,6 +95,8 @@ def eye_color(
     iris = iris * (1 + 0.22 * fibres * zone)[:, None]
     collarette = np.exp(-(((radius - 0.52) / 0.07) ** 2)) * (1 + 0.5 * _ring_noise(rng, azimuth, 40))
     iris = iris * (1 + 0.20 * collarette)[:, None]
+    glow = np.clip(-(np.cos(azimuth) * light[0] + np.sin(azimuth) * light[1]), 0, 1) * np.clip((radius - 0.3) / 0.4, 0, 1)
+    iris = iris * (1 + CAUSTIC * glow)[:, None]
     iris = iris * (1 - LIMBUS_DARK * np.exp(-(((radius - 0.97) / LIMBUS_WIDTH) ** 2)))[:, None]
     pupil = 1 / (1 + np.exp((radius - PUPIL) / PUPIL_EDGE))[:, None]
     iris = iris * (1 - pupil) + PUPIL_COLOR * pupil
@@ -102,14 +122,17 @@ def _ring_noise(rng: np.random.Generator, azimuth: np.ndarray, count: int) -> np
     return np.interp(np.mod(azimuth, 2 * np.pi), np.linspace(0, 2 * np.pi, count + 1), np.r_[knots, knots[0]])
 
 
-def measure_eyes(picture: WorkPicture) -> EyeColors:
-    """Colours of iris and sclera from both eyes of the photo; highlights left out."""
+def measure_eyes(picture: WorkPicture, skin: np.ndarray) -> EyeColors:
+    """Colours of iris and sclera from both eyes of the photo; highlights left out. skin: (3,) linear, the face's plain skin."""
     image = srgb_to_linear(cv2.GaussianBlur(picture.rgb, (0, 0), 0.7))
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]] + 0.5
-    profiles, whites = [], []
+    profiles, whites, radii = [], [], []
     for (centre, ring), lids in zip(IRIS, (EYE_LEFT, EYE_RIGHT), strict=True):
         points = picture.landmarks_px[:, :2]
-        radius = np.linalg.norm(points[list(ring)] - points[centre], axis=1).mean()
+        # A turned eye's iris is narrower, not shorter.
+        reach = np.linalg.norm(points[list(ring)] - points[centre], axis=1)
+        radius = max(reach[[0, 2]].mean(), reach[[1, 3]].mean())
+        radii.append(radius)
         opening = np.zeros(image.shape[:2], np.uint8)
         cv2.fillPoly(opening, [np.round((points[list(lids)] - 0.5) * 16).astype(np.int32)], 1, cv2.LINE_8, 4)
         opening = cv2.erode(opening, np.ones((3, 3), np.uint8)) > 0
@@ -133,10 +156,14 @@ def measure_eyes(picture: WorkPicture) -> EyeColors:
     profile[3:] = 0.5 * profile[3:] + 0.5 * middle
     white = SCLERA
     if whites:
-        seen = np.clip(np.mean(whites, axis=0) * SCLERA_GAIN, SCLERA_LEAST, SCLERA)
-        white = SCLERA * (1 - SCLERA_PHOTO_SHARE) + SCLERA_PHOTO_SHARE * seen
+        # An eye in the dark says nothing of its white.
+        levels = np.array(whites) @ LUMA_BT709
+        seen = np.mean(np.array(whites)[levels > DARK_EYE * levels.max()], axis=0) * SCLERA_GAIN
+        level = max(float(seen @ LUMA_BT709), SCLERA_LEAST, SCLERA_OVER_SKIN * float(skin @ LUMA_BT709))
+        hue = SCLERA_CHROMA * seen / max(float(seen @ LUMA_BT709), 1e-4) + (1 - SCLERA_CHROMA) * SCLERA / (SCLERA @ LUMA_BT709)
+        white = SCLERA * (1 - SCLERA_PHOTO_SHARE) + SCLERA_PHOTO_SHARE * np.minimum(level * hue, SCLERA)
     exposure = max(float((white / SCLERA).mean()), _teeth_exposure(picture, image))
-    return EyeColors(np.clip(profile * IRIS_GAIN, 0.004, 0.8), white, exposure)
+    return EyeColors(np.clip(profile * IRIS_GAIN, 0.004, 0.8), white, exposure, float(np.mean(radii)))
 
 
 def _teeth_exposure(picture: WorkPicture, image: np.ndarray) -> float:

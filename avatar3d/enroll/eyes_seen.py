@@ -1,4 +1,4 @@
-"""The photo between the lids, laid onto the painted eyeballs and the lids' rims: iris, white and lash line in their own shade."""
+"""What the photo shows between the lids: the tone of the painted irises and whites, and the lash line on the lids' rims."""
 
 from __future__ import annotations
 
@@ -9,31 +9,38 @@ import numpy as np
 
 from avatar3d.color import LUMA_BT709, srgb_to_linear
 from avatar3d.enroll.crop import WorkPicture
-from avatar3d.enroll.eyes import IRIS
 from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT, PhotoNodes, sample
 from avatar3d.enroll.surface import Atlas
-from avatar3d.head.model import EYES, SKIN, HeadModel
+from avatar3d.head.model import EYE_DISC_POLAR_RAD, EYE_DISC_RADIUS, EYES, SKIN, HeadModel
 
-PHOTO_SHARE = 0.9  # where it is seen best; the rest keeps the painted eye's crispness
+RIM_SHARE = 0.9  # of the photo in a lid's rim; the rest keeps the painted one's crispness
 RIM_MM = 0.5  # around the lids' landmarks the photo still counts over this width, and fades over as much again
 MIN_OPENING_MM = 2.0  # a narrower slit shows lashes only
 FACING = (0.35, 0.6)  # cosine to the viewing ray over which the photo is believed
-CATCHLIGHT = 2.0  # over the iris's middle brightness: what is brighter on it is a lamp's reflection, which the renderer adds itself
-PUPIL_LEAST = 0.04  # of the iris's brightness
-IRIS_REACH = 1.1  # of the iris's radius, within which that holds
 LASH_LINE = 0.75  # of the skin's brightness that a lid's rim has at most
 EDGE_MM = 1.2  # inside the lids' outline the photo takes over from the painted eyeball across this width: no lash is printed on it
-TONE_LIMITS = (0.55, 1.25)  # of the tone that the painted rest of an iris or white takes from what is seen
+# The photo gives an eyeball its tone, not its drawing: what it prints of lids and lashes would turn with the gaze.
+TONE_MM = 1.1  # standard deviation of the blur of the photo's tone over the painted one's
+IRIS_INNER, WHITE_OUTER = 0.92, 1.12  # of the iris's radius: between them the photo's limbus is not quite where the painted one is
+IRIS_BRIGHTEST = 1.5  # of the iris's median tone: what is brighter is a lamp's reflection, which the renderer adds itself
+TONE_RANGE = (0.25, 1.6)  # of the tone at one place
+# Of the tone that the unseen rest takes, iris and white: what is seen of a white lies in the shade of brow and lids.
+TONE_LIMITS = np.array([[0.55, 1.25], [0.85, 1.25]])
+WHITE_CHROMA = 0.4  # of the photo's hue in a white's tone: small pictures bleed iris and lids into it
 WHITE_QUANTILE = 0.6  # of the white's tone: what a lid shades in the photo does not tell of the rest
+UNSEEN_WEIGHT = 0.12  # of that rest's tone against a well seen place
+TEXELS_PER_RADIAN = EYE_DISC_RADIUS[1] / EYE_DISC_POLAR_RAD[1]  # of an eye's disc, in its radii
+EYE_RADIUS_M = 0.0163  # of the model's eyeballs
 MIN_TEXELS = 40  # fewer seen texels say nothing about the rest
 
 
 def show_eyes(
-    linear: np.ndarray, picture: WorkPicture, nodes: PhotoNodes, shade_vertex: np.ndarray, head: HeadModel, texels: Atlas
-) -> None:
-    """Blend the photo's albedo into (T, 3) linear texels of both eyes, in place, and give the unseen rest its tone.
+    linear: np.ndarray, picture: WorkPicture, nodes: PhotoNodes, shade_vertex: np.ndarray, limbus: tuple[float, float],
+    head: HeadModel, texels: Atlas,
+) -> None:  # fmt: skip
+    """Give the painted (T, 3) linear texels of both eyes the photo's tone and the lids' rims its lash line, in place.
 
-    shade_vertex: (V, 3) shade of the vertices as photographed.
+    shade_vertex: (V, 3) shade of the vertices as photographed. limbus: polar angle of each painted iris, radians.
     """
     points = picture.landmarks_px[:, :2]
     light = srgb_to_linear(picture.rgb)
@@ -42,39 +49,55 @@ def show_eyes(
     side = np.sign(raster.interpolate(head.faces, head.vertices[:, :1])[:, 0])
     around = raster.interpolate(head.faces, head.regions["eye_contour"][:, None])[:, 0]
     lid_rim = (of_part == SKIN) & (around > 0.3)
+    uv = raster.interpolate(head.faces, head.uv)
     eyes = []
-    for lids, iris, sign in ((EYE_LEFT, IRIS[0], 1), (EYE_RIGHT, IRIS[1], -1)):
+    for eye, (lids, sign) in enumerate(((EYE_LEFT, 1), (EYE_RIGHT, -1))):
         depth_mm = opening(points[list(lids)], light.shape[:2], nodes.mm_px)
         if 2 * depth_mm.max() < MIN_OPENING_MM:
             continue
         seen = look(np.flatnonzero((of_part == EYES) & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
-        weight = PHOTO_SHARE * ramp(sample(depth_mm, seen.pixels), (0, EDGE_MM)) * ramp(seen.facing, FACING)
-        centre, ring = iris
-        radius = np.linalg.norm(points[list(ring)] - points[centre], axis=1).mean()
-        from_iris = np.linalg.norm(seen.pixels - points[centre], axis=1) / radius
-        on_iris = from_iris < IRIS_REACH
-        sure = on_iris & (weight > 0.5)
-        if sure.any():
-            luminance, painted = (values @ LUMA_BT709 for values in (seen.albedo, linear[seen.rows]))
-            # No texel is much brighter than the iris, nor the pupil much brighter than a pupil.
-            dark = np.clip(painted / max(float(np.median(painted[sure])), 1e-4), PUPIL_LEAST, 1)
-            brightest = CATCHLIGHT * np.median(luminance[sure]) * dark
-            seen.albedo[on_iris] *= np.minimum(1, brightest / np.maximum(luminance, 1e-4))[on_iris, None]
-        eyes.append((seen, weight, from_iris))
+        beside = (nodes.eyes > 0) & (np.sign(nodes.positions[:, 0]) == sign)
+        weight = ramp(sample(depth_mm, seen.pixels), (0, EDGE_MM)) * ramp(seen.facing, FACING) * nodes.lit[beside].mean()
+        polar = head.eye_uv[eye].polar(uv[seen.rows])[0] / limbus[eye]
+        tone = np.clip(seen.albedo / np.maximum(linear[seen.rows], 1e-4), 1e-3, None)
+        outside = ramp(polar, (IRIS_INNER, WHITE_OUTER))
+        grey = (tone @ LUMA_BT709)[:, None]
+        tone = tone + (1 - WHITE_CHROMA) * outside[:, None] * (grey - tone)
+        parts = [(weight * (polar < IRIS_INNER), 0.5), (weight * (polar > WHITE_OUTER), WHITE_QUANTILE)]
+        eyes.append((eye, seen.rows, tone, parts, outside))
         # The rims of the lids bear the lash line, which is narrower than the skin's own look at the photo resolves.
         rim = look(np.flatnonzero(lid_rim & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
-        weight = PHOTO_SHARE * ramp(sample(depth_mm, rim.pixels), (-2 * RIM_MM, -RIM_MM))[:, None]
+        weight = RIM_SHARE * ramp(sample(depth_mm, rim.pixels), (-2 * RIM_MM, -RIM_MM))[:, None]
         painted = linear[rim.rows]
         linear[rim.rows] = painted + weight * (np.minimum(rim.albedo, LASH_LINE * painted) - painted)
-    # Both eyes take one tone: where one lies in shade that is the light's.
-    tones = np.ones(2)  # of iris and white
-    for part, found in enumerate(zip(*(_tones(linear, *eye) for eye in eyes), strict=True)):
-        if np.isfinite(found).any():
-            tones[part] = np.clip(np.nanmean(found), *TONE_LIMITS)
-    for seen, weight, from_iris in eyes:
-        outside = ramp(from_iris, (1.0, IRIS_REACH))
-        painted = linear[seen.rows] * (tones[0] + (tones[1] - tones[0]) * outside)[:, None]
-        linear[seen.rows] = painted + weight[:, None] * (np.clip(seen.albedo, 0, 1) - painted)
+    # Both eyes take one tone where neither is seen: where one lies in shade that is the light's.
+    rest = []
+    for part in range(2):
+        found = [np.quantile(tone[p[part][0] > 0.5], p[part][1], axis=0) for _, _, tone, p, _ in eyes if _enough(p[part][0])]
+        rest.append(np.clip(np.mean(found, axis=0), *TONE_LIMITS[part]) if found else np.ones(3))
+    for eye, rows, tone, parts, outside in eyes:
+        blur = TONE_MM / 1000 * texels.size * head.eye_uv[eye].radius * TEXELS_PER_RADIAN / EYE_RADIUS_M
+        most = np.array([[IRIS_BRIGHTEST], [TONE_RANGE[1]]]) * np.array(rest)
+        fields = [
+            _smooth(rows, np.clip(tone, TONE_RANGE[0] * rest[k], most[k]), parts[k][0], rest[k], blur, texels) for k in range(2)
+        ]
+        linear[rows] *= np.clip(fields[0] + outside[:, None] * (fields[1] - fields[0]), 0, 1 / np.maximum(linear[rows], 1e-3))
+
+
+def _enough(weight: np.ndarray) -> bool:
+    return bool((weight > 0.5).sum() >= MIN_TEXELS)
+
+
+def _smooth(
+    rows: np.ndarray, tone: np.ndarray, weight: np.ndarray, rest: np.ndarray, sigma: float, texels: Atlas
+) -> np.ndarray:
+    """(M, 3) tone (M, 3) of texels `rows`, blurred over the atlas by weight (M,), going over to `rest` (3,) where none is seen."""
+    y, x = np.divmod(texels.raster.texel[rows], texels.size)
+    y, x = y - y.min(), x - x.min()
+    patch = np.zeros((y.max() + 1, x.max() + 1, 4), np.float32)
+    patch[y, x] = np.c_[tone * weight[:, None], weight]
+    found = cv2.GaussianBlur(patch, (0, 0), max(sigma, 0.5), borderType=cv2.BORDER_CONSTANT)[y, x]
+    return (found[:, :3] + UNSEEN_WEIGHT * rest) / (found[:, 3:] + UNSEEN_WEIGHT)
 
 
 @dataclass(frozen=True)
@@ -103,19 +126,6 @@ def look(
 
 def ramp(values: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
     return np.clip((values - limits[0]) / (limits[1] - limits[0]), 0, 1)
-
-
-def _tones(linear: np.ndarray, seen: Look, weight: np.ndarray, from_iris: np.ndarray) -> tuple[float, float]:
-    """Brightness of iris and white in the photo over the painted ones; not a number where too little is seen.
-
-    from_iris: (M,) distance from the iris's centre in the photo, in its radii.
-    """
-    ratio = (seen.albedo @ LUMA_BT709) / np.maximum(linear[seen.rows] @ LUMA_BT709, 1e-4)
-    iris, white = ((weight > 0.5) & part for part in (from_iris < 1, from_iris > IRIS_REACH))
-    return (
-        float(np.median(ratio[iris])) if iris.sum() >= MIN_TEXELS else np.nan,
-        float(np.quantile(ratio[white], WHITE_QUANTILE)) if white.sum() >= MIN_TEXELS else np.nan,
-    )
 
 
 def opening(outline: np.ndarray, shape: tuple[int, int], mm_px: float) -> np.ndarray:

@@ -22,7 +22,6 @@ from avatar3d.enroll.cranium import grow_cranium
 from avatar3d.enroll.crop import WorkPicture, between, crop
 from avatar3d.enroll.ears import fit_ears
 from avatar3d.enroll.hair import HairResult, build_hair
-from avatar3d.enroll.light import SHADING_POWER
 from avatar3d.enroll.outline import meet_outline
 from avatar3d.enroll.refine_hair import refine_hair, settle_hair
 from avatar3d.enroll.segment import WORK_IOD_PX, segment
@@ -132,7 +131,7 @@ def enroll(
     if options.hair:
         progress(0.25, "growing the hair")
         with watch("hair"):
-            hair = build_hair(coarse, segmentation, fit, head, view.light, SHADING_POWER)
+            hair = build_hair(coarse, segmentation, fit, head, view.light, view.shading_power)
         warnings += [note for note in hair.notes if note not in warnings]
 
     progress(0.4, "painting the skin")

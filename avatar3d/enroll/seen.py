@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from scipy.spatial import cKDTree
 
-from avatar3d.color import srgb_to_linear
+from avatar3d.color import LUMA_BT709, srgb_to_linear
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.surface import NodeGraph, depth_map
 from avatar3d.fitting.fit import FaceFit
@@ -33,6 +33,9 @@ SILHOUETTE_STEP_M = 0.014  # where the edge stands this far in front
 HAIR_MARGIN_M = 0.0015
 MATTE_MARGIN_M = 0.0025
 MATTE_FROM, MATTE_FULL = 0.6, 0.9
+# The half of a face that lies in black gives no colour where the other half is lit: of the face's bright skin, how dark and how
+# bright that is, over a blur wider than brows.
+BLACK, LIT, LIT_BLUR_MM = (0.05, 0.12), (0.25, 0.4), 4.0
 HAIR_SHADOW_M = 0.010  # beside hair, skin lies in its shadow or is strands that the mask missed
 GATE_HAIR_SHADOW = 0.4  # of the way from the face's lightness to the hair's, from which on it is strands
 HAIR_GAIN = 2.5
@@ -59,6 +62,7 @@ class PhotoNodes:
     core: (N,) bool, plain facial skin. brows, eyes, lips: (N,) in [0, 1], nearness. lip_seen: (N,) in [0, 1], where the photo
     shows a lip, whatever the model has there;
     lip_region: the model's lips; lip_lack: the model's lips where the photo shows skin.
+    lit: (N,) in [0, 1], 0 where the photo shows black and the other side of the face is lit.
     unfolding: (N,) in [0, 1], lid skin that the photo shows folded. mm_px: pixels per millimetre.
     """
 
@@ -76,6 +80,7 @@ class PhotoNodes:
     lip_seen: np.ndarray
     lip_region: np.ndarray
     lip_lack: np.ndarray
+    lit: np.ndarray
     unfolding: np.ndarray
     mm_px: float
 
@@ -128,6 +133,8 @@ def look_at_photo(
     unfolding = np.clip(1.5 * regions["eyelids"], 0, 1) * (graph.spread @ _unfolding(posed, head))
     covered = _openings(picture.landmarks_px[:, :2], picture.rgb.shape[:2], mm_px)
     weight *= 1 - sample(covered, pixels)
+    lit = _lit(picture, pixels, weight, regions["face"] > 0.5, graph.mirror, mm_px)
+    weight *= lit
 
     landmarks = head.landmark_points(head.vertices)
     brows = _near(graph.rest, landmarks[list(BROWS)], 0.006)
@@ -150,8 +157,23 @@ def look_at_photo(
     return PhotoNodes(
         posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour,
         weight=weight, core=core, brows=brows, eyes=eyes, lips=lips, lip_seen=lip_seen,
-        lip_region=regions["lips"], lip_lack=lip_lack, unfolding=unfolding, mm_px=mm_px,
+        lip_region=regions["lips"], lip_lack=lip_lack, lit=lit, unfolding=unfolding, mm_px=mm_px,
     )  # fmt: skip
+
+
+def _lit(
+    picture: WorkPicture, pixels: np.ndarray, weight: np.ndarray, face: np.ndarray, mirror: np.ndarray, mm_px: float
+) -> np.ndarray:
+    """(N,) in [0, 1]: 0 where the picture is black and the mirrored node (mirror (N,)) is in the light."""
+    seen = weight > 0.3
+    if not (seen & face).any():
+        return np.ones(len(weight))
+    brightness = _blurred(srgb_to_linear(picture.rgb) @ LUMA_BT709.astype(np.float32), LIT_BLUR_MM * mm_px)
+    own = sample(brightness, pixels)
+    own /= max(float(np.percentile(own[seen & face], 80)), 1e-4)
+    dark = 1 - np.clip((own - BLACK[0]) / (BLACK[1] - BLACK[0]), 0, 1)
+    other = np.clip((own[mirror] - LIT[0]) / (LIT[1] - LIT[0]), 0, 1) * seen[mirror]
+    return 1 - dark * other
 
 
 def _unfolding(posed: np.ndarray, head: HeadModel) -> np.ndarray:

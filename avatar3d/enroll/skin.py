@@ -11,10 +11,12 @@ import scipy.sparse as sp
 from avatar3d.avatar import TextureDelta
 from avatar3d.color import LUMA_BT709, linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.enroll.crop import WorkPicture
-from avatar3d.enroll.eyes import measure_eyes, paint_eyes
+from avatar3d.enroll.evenness import side_contrast, side_light
+from avatar3d.enroll.eyes import limbus_angles, measure_eyes, paint_eyes
 from avatar3d.enroll.eyes_seen import show_eyes
 from avatar3d.enroll.grain import CLEAR_SKIN, MOST, band_strengths, grain
-from avatar3d.enroll.light import SHADING_POWER, estimate_light
+from avatar3d.enroll.lids import LidSkin, lid_skin
+from avatar3d.enroll.light import estimate_light, shading_power
 from avatar3d.enroll.mouth_seen import shade_mouth
 from avatar3d.enroll.openness import openness
 from avatar3d.enroll.parts import inner_mouth_color, paint_parts
@@ -25,7 +27,7 @@ from avatar3d.field.shells import sample_texture
 from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
-from avatar3d.render.scene import shade_of
+from avatar3d.render.scene import light_direction, shade_of
 
 GAMMA = 2.2  # colours are blended and filled in this encoding, near to how the eye spaces them; unlike sRGB it has no top
 STIFFNESS = 1.0  # of the fill between nodes against one fully trusted photo node
@@ -35,8 +37,9 @@ PRIOR_PERCENTILE = 58.0  # of the core skin: a little above the middle, as shado
 COARSE_SIZE = 512  # texels a side of layers and confidence: folds are millimetres wide
 DELTA_BLUR_MM = 0.35
 FOLD_BLUR_MM = 0.9
-LID_TONE = np.array([0.96, 0.93, 0.93])  # encoded; lids are a little darker and redder than the cheek
-LID_PLAIN_SHARE = 0.6  # of a closing lid's colour that is the face's own: what surrounds the eye is shadow and brow
+# Of the skin that unfolds as lids close, so much of the texture is lid skin already: viewers without texture deltas show it. The
+# rest is the photo's, whose fold of the open lid is seen.
+LID_BASE_SHARE = 0.75
 TEXEL_HAIR_GAIN = 1.5
 # Where the photo does not show it, skin in hollows is darker and redder: light that got in has passed through skin.
 OPEN_FULL, OPEN_NONE = 0.75, 0.15
@@ -72,6 +75,7 @@ class SkinView:
     graph: NodeGraph
     nodes: PhotoNodes
     light: np.ndarray
+    shading_power: float
 
 
 def view_skin(
@@ -80,7 +84,8 @@ def view_skin(
     """See which skin the work picture shows and under which light. matte, hair_alpha: (H, W) in [0, 1] of the same picture."""
     graph = node_graph(head)
     nodes = look_at_photo(picture, fit, head, graph, matte, hair_alpha)
-    return SkinView(picture, fit, head, graph, nodes, estimate_light(nodes))
+    power = shading_power(side_contrast(graph, nodes))
+    return SkinView(picture, fit, head, graph, nodes, estimate_light(nodes, graph.mirror), power)
 
 
 def build_skin(
@@ -97,15 +102,17 @@ def build_skin(
     """
     head, graph, nodes = view.head, view.graph, view.nodes
     texels, coarse = (atlas(head, graph, side) for side in (size, COARSE_SIZE))
-    shade_vertex = shade_of(nodes.vertex_normals, view.light, SHADING_POWER)
+    shade_vertex = shade_of(nodes.vertex_normals, view.light, view.shading_power)
     node_albedo = nodes.linear / (graph.spread @ shade_vertex)
+    beyond = side_light(head, graph, nodes, node_albedo)
+    node_albedo = node_albedo * np.exp(-beyond)
     plain = _plain_skin(nodes, node_albedo)
 
     # Folds of the photo's expression leave the texture and come back with the motion.
-    delta, node_folds = _expression_layer(view, coarse, shade_vertex, node_albedo)
-    fold_texels: np.ndarray | float = 0.0
+    delta, node_folds = _expression_layer(view, coarse, shade_vertex, beyond, node_albedo)
+    fold_texels = texels.from_nodes @ beyond
     if delta is not None:
-        fold_texels = sample_texture(delta.log_ratio, texels.raster.interpolate(head.faces, head.uv)[texels.on_graph])
+        fold_texels += sample_texture(delta.log_ratio, texels.raster.interpolate(head.faces, head.uv)[texels.on_graph])
     encoded = np.maximum(node_albedo * np.exp(-node_folds), 1e-5) ** (1 / GAMMA)
     base = _fill(head, graph, nodes, encoded, plain)
 
@@ -119,7 +126,7 @@ def build_skin(
     mirrored_posed = nodes.posed[head.mirror]
     mirrored_weight = nodes.weight[graph.mirror]
     other, other_trust = _photo_texels(
-        view, texels, shade_vertex[head.mirror], 0.0, mirrored_posed, mirrored_weight, hair_alpha
+        view, texels, shade_vertex[head.mirror], texels.from_nodes @ beyond[graph.mirror], mirrored_posed, mirrored_weight, hair_alpha
     )
     other_low = texels.from_nodes @ base[graph.mirror]
     borrowed = (np.clip(1.5 * other_trust, 0, 1) * (1 - trust))[:, None]
@@ -131,22 +138,27 @@ def build_skin(
     texture = low * (HOLLOW_TINT ** hollow) ** (1 / GAMMA)
     texture = texture + trust[:, None] * (detail - texture) + borrowed * (other - other_low)
 
+    lids = lid_skin(head, view.fit, graph, nodes, encoded, base, plain)
+    unfolding = np.minimum(texels.from_nodes @ lids.weight, texels.from_nodes @ graph.blurred(nodes.unfolding, 1))
+    texture += LID_BASE_SHARE * unfolding[:, None] * (texels.from_nodes @ lids.color - texture)
+
     measured = np.minimum(_measured_grain(view), MOST)
     lacking = np.sqrt(np.maximum(CLEAR_SKIN**2 - measured**2, 0))
     wanted = np.maximum(measured, CLEAR_SKIN)
     known = np.clip(trust + borrowed[:, 0], 0, 1)[:, None]
-    places = texels.raster.interpolate(head.faces, head.vertices)[texels.on_graph] * 1000
+    places = texels.raster.interpolate(head.faces, _eyes_closed(head))[texels.on_graph] * 1000
     texture *= 1 + grain(places, known * lacking + (1 - known) * wanted, SEED)
     texture = _under_hair(texture, view, texels, scalp_mask, scalp_color_srgb)
 
-    eyes = measure_eyes(view.picture)
+    eyes = measure_eyes(view.picture, plain**GAMMA)
     texture = inner_mouth_color(texture, head, texels, eyes.exposure)
     atlas_encoded = np.zeros((len(texels.raster.texel), 3), np.float32)
     atlas_encoded[texels.on_graph] = np.clip(texture, 0, 1)
     linear = atlas_encoded**GAMMA
     paint_parts(linear, head, texels, eyes.exposure)
-    paint_eyes(linear, eyes, view.fit, head, texels)
-    show_eyes(linear, view.picture, nodes, shade_vertex, head, texels)
+    limbus = limbus_angles(eyes, nodes.mm_px, view.fit, head)
+    paint_eyes(linear, eyes, limbus, light_direction(view.light), head, texels)
+    show_eyes(linear, view.picture, nodes, shade_vertex, limbus, head, texels)
     shade_mouth(linear, view.picture, nodes, shade_vertex, head, texels)
     if (view.picture.rgb == view.picture.rgb[..., :1]).all():
         # A greyscale photo's head is grey throughout: ivory teeth and a red tongue would be its only colours.
@@ -155,19 +167,19 @@ def build_skin(
     canvas[texels.raster.texel] = linear
     base_color = to_u8(linear_to_srgb(canvas)).reshape(size, size, 3)
     deltas = [] if delta is None else [delta]
-    deltas += _lid_layers(view, coarse, base, plain, canvas.reshape(size, size, 3))
+    deltas += _lid_layers(view, coarse, lids, wanted, canvas.reshape(size, size, 3))
 
     confidence = to_u8(_picture(coarse, (coarse.from_nodes @ nodes.weight)[:, None])[..., 0])
     face = texels.from_nodes @ (graph.spread @ head.regions["face"]) > 0.5
     return SkinResult(
         base_color=base_color, confidence=confidence, texture_deltas=deltas, light=view.light,
-        shading_power=SHADING_POWER, skin_color_srgb=linear_to_srgb(plain**GAMMA),
+        shading_power=view.shading_power, skin_color_srgb=linear_to_srgb(plain**GAMMA),
         coverage=float((trust[face] > 0.3).mean()),
     )  # fmt: skip
 
 
 def _expression_layer(
-    view: SkinView, texels: Atlas, shade_vertex: np.ndarray, node_albedo: np.ndarray
+    view: SkinView, texels: Atlas, shade_vertex: np.ndarray, beyond: np.ndarray, node_albedo: np.ndarray
 ) -> tuple[TextureDelta | None, np.ndarray]:
     """The folds' texture delta, None for a face at rest, and the folds at the nodes (N, 3)."""
     row = fold_row(view.fit)
@@ -177,7 +189,8 @@ def _expression_layer(
     mask = fold_mask(view.fit, view.head, view.graph, view.nodes)
     low = low_band(view.graph, view.nodes, node_albedo)
     # The layer's texels are coarser than the picture: without this blur they would alias pores into folds.
-    encoded, _ = _photo_texels(_blurred(view, DELTA_BLUR_MM), texels, shade_vertex, 0.0, view.nodes.posed, view.nodes.weight, None)
+    soft, lit = _blurred(view, DELTA_BLUR_MM), texels.from_nodes @ beyond
+    encoded, _ = _photo_texels(soft, texels, shade_vertex, lit, view.nodes.posed, view.nodes.weight, None)
     layer = _picture(texels, folds(encoded**GAMMA, texels.from_nodes @ low, texels.from_nodes @ mask))
     if np.abs(layer).max() < 0.01:
         return None, nothing
@@ -259,24 +272,30 @@ def _under_hair(
     return texture * (1 - covered) + covered * scalp * np.clip(relief, 0.7, 1.3)
 
 
-def _lid_layers(
-    view: SkinView, texels: Atlas, base: np.ndarray, plain_encoded: np.ndarray, linear: np.ndarray
-) -> list[TextureDelta]:
-    """One layer a lid that turns what the photo shows of its fold into plain skin as the lid closes.
+def _eyes_closed(head: HeadModel) -> np.ndarray:
+    """(V, 3) the template with its eyes shut: where grain lives, so that closing lids do not draw it out to streaks."""
+    return head.vertices + head.expression[ARKIT_INDEX["eyeBlinkLeft"]] + head.expression[ARKIT_INDEX["eyeBlinkRight"]]
 
-    base: (N, 3) encoded fill. plain_encoded: (3,) the face's plain skin. linear: (S, S, 3) the finished atlas.
+
+def _lid_layers(view: SkinView, texels: Atlas, lids: LidSkin, strengths: np.ndarray, linear: np.ndarray) -> list[TextureDelta]:
+    """One layer a lid that turns what the photo shows of its fold into lid skin as the lid closes.
+
+    strengths: (4,) of its grain. linear: (S, S, 3) the finished atlas.
     """
     present = cv2.resize(linear, (texels.size, texels.size), interpolation=cv2.INTER_AREA)
     present = np.maximum(present.reshape(-1, 3)[texels.raster.texel[texels.on_graph]], LOG_FLOOR)
-    fill = texels.from_nodes @ base
-    plain = np.maximum(fill + LID_PLAIN_SHARE * (LID_TONE * plain_encoded - fill), 1e-3) ** GAMMA
-    unfolding = texels.from_nodes @ view.graph.blurred(view.nodes.unfolding, 1)
-    side = texels.from_nodes @ view.graph.rest[:, 0] > 0
+    weight = texels.from_nodes @ lids.weight
+    near = np.flatnonzero(weight > 0.01)
+    places = texels.raster.interpolate(view.head.faces, _eyes_closed(view.head))[texels.on_graph][near] * 1000
+    skin = (texels.from_nodes[near] @ lids.color) * (1 + grain(places, strengths, SEED))
+    ratio = np.zeros((len(weight), 3))
+    ratio[near] = weight[near, None] * (GAMMA * np.log(np.maximum(skin, 1e-3)) - np.log(present[near]))
+    side = texels.from_nodes @ lids.left > 0.5
     layers = []
     for name, on_side in (("Left", side), ("Right", ~side)):
         row = np.zeros(len(ARKIT_INDEX), np.float32)
         row[ARKIT_INDEX["eyeBlink" + name]] = 1.0
-        layer = _picture(texels, np.log(plain / present) * (unfolding * on_side)[:, None])
+        layer = _picture(texels, ratio * on_side[:, None])
         if np.abs(layer).max() > 0.01:
             layers.append(TextureDelta(f"closing lid {name.lower()}", row, 0.0, layer))
     return layers

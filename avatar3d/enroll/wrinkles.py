@@ -22,6 +22,7 @@ KEPT_DARK, KEPT_BRIGHT = 0.05, 0.16
 # Of a fold the rest leaves with the expression: the line beside a nose is there at rest too, only shallower, and is a good part
 # of whom one sees.
 EXPRESSION_SHARE = 0.5
+DEEPEST = 0.6  # of the band: what is darker beside its surroundings is a cast shadow's edge, which no motion takes away
 MIN_LIP_NODES = 20
 SPILL_LIP_GAIN, SPILL_ROUNDS = 3.0, 2
 MIN_SMILE = 0.08  # a calmer face has no folds of expression to speak of
@@ -62,7 +63,7 @@ def low_band(graph: NodeGraph, nodes: PhotoNodes, albedo: np.ndarray) -> np.ndar
 
 def folds(albedo: np.ndarray, low: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """(R, 3) natural log of the linear colour ratio that the expression adds to albedo (R, 3) over its low band; mask: (R,)."""
-    band = np.log(np.maximum(albedo, 2e-4)) - low
+    band = np.clip(np.log(np.maximum(albedo, 2e-4)) - low, -DEEPEST, DEEPEST)
     brightness = band.mean(1, keepdims=True)
     limit = np.where(brightness < 0, KEPT_DARK, KEPT_BRIGHT)
     kept = limit * np.tanh(brightness / limit)

@@ -139,6 +139,59 @@ def test_a_smiling_photo_leaves_a_layer_that_its_motion_switches_on(smiling):
     assert layer.activation(np.zeros(52)) == 0
 
 
+@pytest.mark.parametrize(("core_only", "most"), [(False, 8), (True, 14)])
+def test_a_shut_lid_is_of_the_skin_around_it(core_only, most, calm, head):
+    """core_only: as a viewer shows it that knows no texture deltas."""
+    _, fit, view, skin = calm
+    avatar = dressed(
+        head, fit.neutral_vertices, skin.base_color, skin.light, texture_deltas=[] if core_only else skin.texture_deltas
+    )
+    blink = MotionCode.from_expression({"eyeBlinkLeft": 1.0, "eyeBlinkRight": 1.0})
+    frame = ReferenceRenderer().render(avatar, blink, [view.picture.camera], RenderOptions(form="mesh"))[0]
+    lab = cv2.cvtColor(frame.to_srgb8((0, 0, 0)).astype(np.float32) / 255, cv2.COLOR_RGB2LAB)
+    marks, _ = view.picture.camera.project(head.landmark_points(fit.neutral_vertices))
+    for upper, lower, cheek in ((386, 374, 330), (159, 145, 101)):
+        (x, y), (u, v) = ((2 * marks[upper] + marks[lower]) / 3).astype(int), marks[cheek].astype(int)
+        lid = np.median(lab[y - 2 : y + 3, x - 2 : x + 3].reshape(-1, 3), axis=0)
+        assert np.linalg.norm(lid - np.median(lab[v - 2 : v + 3, u - 2 : u + 3].reshape(-1, 3), axis=0)) < most
+
+
+def cheeks(head, skin):
+    """(K, 2, 3) linear colour of mirrored places on the cheeks, left and right."""
+    from avatar3d.field.shells import sample_texture
+
+    texture = cv2.GaussianBlur(srgb_to_linear(skin.base_color), (0, 0), 6)
+    left = np.flatnonzero((head.regions["cheeks"] > 0.5) & (head.vertices[:, 0] > 0.02))
+    return np.stack([sample_texture(texture, head.uv[index]) for index in (left, head.mirror[left])], axis=1)
+
+
+@pytest.mark.parametrize(("dark", "most"), [(0.35, 0.16), (0.01, 0.25)])
+def test_a_face_lit_from_one_side_has_one_skin(dark, most, calm, head):
+    face, fit, view, _ = calm
+    middle, width = view.picture.landmarks_px[1, 0], 6 * view.nodes.mm_px
+    side = 1 / (1 + np.exp(-(np.arange(view.picture.rgb.shape[1]) - middle) / width))
+    rgb = np.clip(255 * (srgb_to_linear(view.picture.rgb) * (dark + (1 - dark) * side)[None, :, None]) ** (1 / 2.2), 0, 255)
+    nothing = np.zeros(rgb.shape[:2], np.float32)
+    picture = replace(view.picture, rgb=rgb.astype(np.uint8))
+    half = view_skin(picture, fit, head, crop_mask(face.matte, view.picture), nothing)
+    colour = cheeks(head, build_skin(half, nothing, size=512))
+    assert np.abs(np.log(colour[:, 0] / colour[:, 1])).mean() < most
+
+
+def test_teeth_are_told_apart(calm, head):
+    texels = atlas(head, calm[2].graph, 1024)
+    chosen = head.part[texels.raster.triangle] == TEETH
+    places = texels.raster.interpolate(head.faces, head.vertices)[chosen]
+    brightness = srgb_to_linear(calm[3].base_color.reshape(-1, 3)[texels.raster.texel[chosen]]).mean(1)
+    upper = places[:, 1] > np.median(places[:, 1])
+    low = places[upper, 1].min()
+    row = upper & (places[:, 1] > low + 0.003) & (places[:, 1] < low + 0.005) & (np.abs(places[:, 0]) < 0.016)
+    bins = ((places[row, 0] + 0.016) / 0.0005).astype(int)
+    profile = np.array([np.percentile(brightness[row][bins == k], 90) for k in np.unique(bins)])
+    darker = profile < 0.8 * cv2.dilate(profile[:, None], np.ones((9, 1)))[:, 0]
+    assert (np.diff(darker.astype(int)) == 1).sum() >= 4, "gaps between six front teeth"
+
+
 def test_lids_clean_themselves_as_they_close_and_only_then(calm):
     lids = [delta for delta in calm[3].texture_deltas if delta.name.startswith("closing lid")]
     assert len(lids) == 2
