@@ -14,8 +14,9 @@ from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.field.shells import uv_raster
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import EYES, KAPPA_RAD, LASHES, TEETH, HeadModel
-from avatar3d.head.rig import eye_rotation, gaze_angles, pose
+from avatar3d.head.rig import gaze_angles, pose
 from avatar3d.motion.code import MotionCode
+from avatar3d.motion.rotation import eye_rotation
 from avatar3d.render.frame import RenderOptions
 from avatar3d.render.reference import ReferenceRenderer
 

@@ -19,9 +19,11 @@ from PIL import Image
 
 from avatar3d.avatar import PART_EYE, PART_SKIN, Avatar
 from avatar3d.errors import InputError, WorkError
+from avatar3d.geometry import smooth_normals, unit
 from avatar3d.glb import EXTENSION, parse_glb, read_glb, write_glb
 from avatar3d.int8 import in_bytes
-from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES
+from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_MAX_RAD
+from avatar3d.motion.rotation import eye_rotation
 from tests.make_avatar import synthetic_avatar
 
 
@@ -242,7 +244,7 @@ def test_nodes_targets_and_materials(avatar: Avatar, glb: bytes) -> None:
     names = {node.name: node for node in document.nodes}
     children = {node.name: {document.nodes[index].name for index in node.children or []} for node in document.nodes}
     assert children["avatar"] == {"neck"} and children["neck"] == {"head"}
-    assert children["head"] == {"jaw", "leftEye", "rightEye", "hair"}
+    assert children["head"] == {"leftEye", "rightEye", "hair"}
     assert children["leftEye"] == {"leftEyeMesh"} and children["rightEye"] == {"rightEyeMesh"}
     head = document.meshes[names["headMesh"].mesh]
     assert head.extras["targetNames"] == list(ARKIT_NAMES)
@@ -276,6 +278,50 @@ def test_sparse_target_decodes_by_hand_to_the_offsets(avatar: Avatar, glb: bytes
     offsets[rows] = np.frombuffer(body, "<f4", 3 * sparse["count"], start).reshape(-1, 3)
     assert (offsets == avatar.expression[ARKIT_INDEX["jawOpen"], : len(offsets)]).all()
     assert accessor["min"] == offsets.min(0).tolist() and accessor["max"] == offsets.max(0).tolist()
+
+
+def _target(document: pygltflib.GLTF2, glb: bytes, mesh: str, name: str, attribute: str) -> tuple[np.ndarray, np.ndarray]:
+    """(what an attribute is at rest, what a target adds to it), each (n, 3), of a mesh's first primitive."""
+    raw, body = _unpack(glb)
+    primitive = next(item for item in raw["meshes"] if item["name"] == mesh)["primitives"][0]
+    accessor = raw["accessors"][primitive["attributes"][attribute]]
+    view = raw["bufferViews"][accessor["bufferView"]]
+    start = view.get("byteOffset", 0) + accessor.get("byteOffset", 0)
+    rest = np.frombuffer(body, "<f4", 3 * accessor["count"], start).reshape(-1, 3)
+    item = raw["accessors"][primitive["targets"][ARKIT_INDEX[name]][attribute]]
+    added = np.zeros_like(rest)
+    if "sparse" in item:
+        sparse, views = item["sparse"], raw["bufferViews"]
+        at = views[sparse["indices"]["bufferView"]].get("byteOffset", 0) + sparse["indices"].get("byteOffset", 0)
+        rows = np.frombuffer(body, "<u2", sparse["count"], at)
+        at = views[sparse["values"]["bufferView"]].get("byteOffset", 0)
+        added[rows] = np.frombuffer(body, "<f4", 3 * sparse["count"], at).reshape(-1, 3)
+    return rest, added
+
+
+def test_eyeballs_follow_the_look_weights_in_viewers_that_know_no_nodes(avatar: Avatar, glb: bytes) -> None:
+    document = pygltflib.GLTF2().load_from_bytes(glb)
+    for side, name, yaw, pitch in (
+        ("leftEye", "eyeLookOutLeft", 1, 0), ("leftEye", "eyeLookUpLeft", 0, 1), ("rightEye", "eyeLookInRight", 1, 0),
+        ("rightEye", "eyeLookDownRight", 0, -1),
+    ):  # fmt: skip
+        rest, added = _target(document, glb, side, name, "POSITION")
+        ball = rest - avatar.joints[side]
+        np.testing.assert_allclose(ball + added, ball @ eye_rotation(yaw * LOOK_MAX_RAD, pitch * LOOK_MAX_RAD).T, atol=1e-6)
+        assert not _target(document, glb, side, "jawOpen", "POSITION")[1].any()
+    mesh = next(mesh for mesh in document.meshes if mesh.name == "leftEye")
+    assert mesh.extras["targetNames"] == list(ARKIT_NAMES)
+
+
+@pytest.mark.parametrize("name", ["jawOpen"])
+def test_normals_turn_with_moved_skin(name: str, avatar: Avatar, glb: bytes) -> None:
+    document = pygltflib.GLTF2().load_from_bytes(glb)
+    rest, added = _target(document, glb, "head", name, "NORMAL")
+    moved = avatar.vertices + avatar.expression[ARKIT_INDEX[name]]
+    wanted = smooth_normals(moved, avatar.faces, avatar.weld)[: len(rest)]
+    cosine = (unit(rest + added) * wanted).sum(1)
+    assert np.degrees(np.arccos(np.clip(cosine, -1, 1))).max() < 1.5
+    assert np.degrees(np.arccos(np.clip((rest * wanted).sum(1), -1, 1))).max() > 5  # and it was worth it
 
 
 def test_skin_weights_sum_to_one_and_follow_head_weight(avatar: Avatar, glb: bytes) -> None:
@@ -462,4 +508,4 @@ def test_eye_faces_that_mix_with_skin_still_turn(avatar: Avatar, tmp_path: Path)
     eyes = [mesh for mesh in document["meshes"] if mesh["name"] in ("leftEye", "rightEye")]
     faces = sum(document["accessors"][mesh["primitives"][0]["indices"]]["count"] for mesh in eyes) // 3
     assert faces == (mixed.part == PART_EYE).sum()
-    assert all("targets" not in mesh["primitives"][0] for mesh in eyes)
+    assert all(len(mesh["primitives"][0]["targets"]) == 52 for mesh in eyes)

@@ -22,9 +22,12 @@ from avatar3d.avatar import (
 )
 from avatar3d.geometry import smooth_normals
 from avatar3d.gltf import ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER, GltfWriter, Json
-from avatar3d.motion.code import ARKIT_NAMES
+from avatar3d.motion.code import ARKIT_NAMES, LOOK_INDICES, look_angles
+from avatar3d.motion.rotation import eye_rotation
 
 BASE_COLOR_JPEG_QUALITY = 95  # without chroma subsampling: about 1/255 rms on skin
+# Targets carry how normals turn where that is seen: light on moved skin would be as much as 30° off without.
+SEEN_NORMAL_CHANGE = 0.02  # 1.1°
 CORE_HAIR_LAYERS = 3  # blended layers a plain viewer gets; more cost it fill rate
 # Perceptual roughness and sidedness of each part for plain viewers.
 _MATERIALS = {
@@ -69,7 +72,8 @@ class Core:
         self.primitives: list[Json] = []
         self.runs: list[list[int]] = []
         self.hair_pictures: dict[int, Json] = {}
-        self._made: dict[tuple[int, int, bool, bool], tuple[dict[str, int], list[Json]]] = {}
+        self._made: dict[tuple[int, int, bool], tuple[dict[str, int], list[Json]]] = {}
+        self._still: dict[int, int] = {}  # accessors of so many zeros
 
     def write(self) -> None:
         """Add everything to the writer; fills the indices."""
@@ -88,8 +92,9 @@ class Core:
                 mode: Json | None = {"alphaMode": "BLEND"} if part == PART_LASH else None
                 materials[part] = self._material(PART_NAMES[part], texture, roughness, two_sided, mode=mode)
             first, count = groups[part, side]
-            moved = part != PART_EYE or bool(avatar.expression[:, np.unique(faces)].any())
-            attributes, targets = self._group_accessors(first, count, views, part != PART_EYE, moved)
+            looks = part == PART_EYE and not avatar.expression[:, np.unique(faces)].any()
+            offsets = self._look_offsets(side, first, count) if looks else avatar.expression[:, first : first + count]
+            attributes, targets = self._group_accessors(first, count, views, part != PART_EYE, offsets)
             if part == PART_LASH:
                 # Core glTF's only per-vertex cover is the vertex colour's alpha.
                 cover = np.full((count, 4), 255, np.uint8)
@@ -116,6 +121,8 @@ class Core:
                     "part": part,
                     "firstVertex": first,
                     "vertexCount": count,
+                    # What an eyeball's targets do, its node does here: they are for viewers that drive weights alone.
+                    **({"looks": True} if looks else {}),
                 }
             )
         for mesh in meshes.values():
@@ -140,10 +147,13 @@ class Core:
         self.writer.document["nodes"][parent].setdefault("children", []).append(child)
 
     def _joint_nodes(self) -> dict[str, int]:
-        """Nodes avatar → neck → head → jaw, leftEye, rightEye, unrotated, each at its joint."""
+        """Nodes avatar → neck → head → leftEye, rightEye, unrotated, each at its joint.
+
+        There is none for the jaw: it opens by the target jawOpen, which moves skin, teeth and tongue together.
+        """
         joints = self.avatar.joints
         nodes = {"avatar": self.writer.add("nodes", {"name": "avatar"})}
-        for name in JOINT_NAMES:
+        for name in (name for name in JOINT_NAMES if name != "jaw"):
             parent = {"neck": "avatar", "head": "neck"}.get(name, "head")
             origin = np.zeros(3) if parent == "avatar" else np.asarray(joints[parent])
             node = {"name": name, "translation": translation(np.asarray(joints[name]) - origin)}
@@ -233,7 +243,7 @@ class Core:
         bones = np.tile(np.array([0, 1, 2, 0], np.uint8), (len(share), 1)) * (weights > 0)
         values = {
             "POSITION": avatar.vertices.astype("<f4"),
-            "NORMAL": smooth_normals(avatar.vertices, avatar.faces, avatar.weld),
+            "NORMAL": self._normals(avatar.vertices),
             "TEXCOORD_0": avatar.uv.astype("<f4"),
             "JOINTS_0": bones,
             "WEIGHTS_0": weights,
@@ -246,10 +256,10 @@ class Core:
         count: int,
         views: dict[str, tuple[int, np.ndarray, bool]],
         skinned: bool,
-        moved: bool,
+        offsets: np.ndarray,
     ) -> tuple[dict[str, int], list[Json]]:
-        """Attributes, and morph targets where `moved`, of a vertex range; made once for slots that share it."""
-        key = (first, count, skinned, moved)
+        """Attributes and morph targets by offsets (52, count, 3) of a vertex range; made once for slots that share it."""
+        key = (first, count, skinned)
         if key not in self._made:
             attributes = {}
             for name, (view, values, normalized) in views.items():
@@ -259,19 +269,44 @@ class Core:
                     attributes[name] = self.writer.accessor(
                         view, part, offset, bounds=name == "POSITION", normalized=normalized
                     )
-            targets = self._targets(self.avatar.expression[:, first : first + count]) if moved else []
-            self._made[key] = attributes, targets
+            moved = np.zeros_like(self.avatar.expression)
+            moved[:, first : first + count] = offsets
+            normals = views["NORMAL"][1]
+            turned = np.zeros_like(offsets)
+            for change, target in zip(turned, moved, strict=True):
+                if target.any():
+                    change[:] = (self._normals(self.avatar.vertices + target) - normals)[first : first + count]
+            turned[np.linalg.norm(turned, axis=2) < SEEN_NORMAL_CHANGE] = 0
+            self._made[key] = attributes, self._targets(offsets, turned)
         return self._made[key]
 
-    def _targets(self, offsets: np.ndarray) -> list[Json]:
-        """Sparse morph targets of (52, n, 3) offsets; targets that move nothing share one accessor."""
+    def _normals(self, vertices: np.ndarray) -> np.ndarray:
+        return smooth_normals(vertices, self.avatar.faces, self.avatar.weld)
+
+    def _look_offsets(self, side: str, first: int, count: int) -> np.ndarray:
+        """(52, count, 3) f32 what turns an eyeball by the eyeLook weights, exact where one of them is 1."""
+        ball = self.avatar.vertices[first : first + count] - np.asarray(self.avatar.joints[side], np.float32)
+        offsets = np.zeros((len(ARKIT_NAMES), count, 3), np.float32)
+        for index in LOOK_INDICES[side == "rightEye"]:
+            weights = np.zeros(len(ARKIT_NAMES))
+            weights[index] = 1
+            yaw, pitch = look_angles(weights)[int(side == "rightEye")]
+            offsets[index] = ball @ (eye_rotation(yaw, pitch) - np.eye(3)).T.astype(np.float32)
+        return offsets
+
+    def _targets(self, offsets: np.ndarray, turned: np.ndarray) -> list[Json]:
+        """Sparse morph targets of (52, n, 3) offsets and changes of normals."""
+        pairs = zip(self._sparse(offsets), self._sparse(turned), strict=True)
+        return [{"POSITION": position, "NORMAL": normal} for position, normal in pairs]
+
+    def _sparse(self, offsets: np.ndarray) -> list[int]:
+        """Sparse accessors of (52, n, 3) values; those that are all zero share one."""
         dtype = np.dtype("<u2") if offsets.shape[1] < 2**16 else np.dtype("<u4")
         rows = [np.flatnonzero(target.any(1)).astype(dtype) for target in offsets]
         packed = np.concatenate(rows)
         view = self.writer.view(packed.tobytes()) if len(packed) else 0
         start = 0
-        still: int | None = None
-        targets = []
+        accessors: list[int] = []
         unsigned_zeros = offsets.astype("<f4") + np.float32(0)  # -0.0 would not survive the sparse form
         for target, moved in zip(unsigned_zeros, rows, strict=True):
             if len(moved):
@@ -279,11 +314,11 @@ class Core:
                 index = self.writer.sparse_accessor(target, view, start, moved, values)
                 start += moved.nbytes
             else:
-                if still is None:
-                    still = self.writer.sparse_accessor(target, 0, 0, moved, 0)
-                index = still
-            targets.append({"POSITION": index})
-        return targets
+                if self._still.get(len(target)) is None:
+                    self._still[len(target)] = self.writer.sparse_accessor(target, 0, 0, moved, 0)
+                index = self._still[len(target)]
+            accessors.append(index)
+        return accessors
 
     def _hair_mesh(self, hair: HairShells) -> int:
         """Mesh of the base, cut at half opacity, and some blended layers from inside out."""

@@ -97,7 +97,8 @@ def _read_surface(reader: GltfReader, mesh: Json, count: int) -> tuple[np.ndarra
             raise reader.damaged("a primitive does not hold whole triangles")
         pieces.append(corners.reshape(-1, 3) + np.int32(first))
         parts.append(reader.integer(entry, "part", 0, len(PART_NAMES) - 1))
-        targets = reader.entries(primitive, "targets", len(ARKIT_NAMES))
+        # An eyeball's targets only tell other viewers what its node does here.
+        targets = [] if entry.get("looks") is True else reader.entries(primitive, "targets", len(ARKIT_NAMES))
         if targets and (first, length) not in seen:
             seen.add((first, length))
             if len(targets) != len(ARKIT_NAMES) or not all(isinstance(target, dict) for target in targets):

@@ -8,16 +8,9 @@ import numpy as np
 
 from avatar3d.head.model import EYES, HeadModel
 from avatar3d.motion.code import LOOK_MAX_RAD, MotionCode, look_angles, quaternion_matrix
+from avatar3d.motion.rotation import eye_rotation
 
 GAZE_MAX_RAD = 1.2 * LOOK_MAX_RAD  # the eye's own range
-
-
-def eye_rotation(yaw_rad: float, pitch_rad: float) -> np.ndarray:
-    """Rotation (3,3) that tilts +Z by pitch toward +Y, then turns it by yaw toward +X."""
-    cy, sy, cp, sp = np.cos(yaw_rad), np.sin(yaw_rad), np.cos(pitch_rad), np.sin(pitch_rad)
-    about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
-    about_x = np.array([[1, 0, 0], [0, cp, sp], [0, -sp, cp]])
-    return about_y @ about_x
 
 
 def gaze_angles(motion: MotionCode) -> np.ndarray:

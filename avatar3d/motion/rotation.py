@@ -72,3 +72,11 @@ def matrix_quaternion(matrix: np.ndarray) -> np.ndarray:
     ])  # fmt: skip
     row = table[largest]
     return row / np.linalg.norm(row)
+
+
+def eye_rotation(yaw_rad: float, pitch_rad: float) -> np.ndarray:
+    """Rotation (3,3) that tilts +Z by pitch toward +Y, then turns it by yaw toward +X."""
+    cy, sy, cp, sp = np.cos(yaw_rad), np.sin(yaw_rad), np.cos(pitch_rad), np.sin(pitch_rad)
+    about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
+    about_x = np.array([[1, 0, 0], [0, cp, sp], [0, -sp, cp]])
+    return about_y @ about_x

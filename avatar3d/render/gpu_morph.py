@@ -13,8 +13,9 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.head.model import EYES
-from avatar3d.head.rig import eye_rotation, gaze_angles, head_transform
+from avatar3d.head.rig import gaze_angles, head_transform
 from avatar3d.motion.code import ARKIT_NAMES
+from avatar3d.motion.rotation import eye_rotation
 from avatar3d.render.arrays import BufferTexture
 from avatar3d.render.scene import MAX_IRRADIANCE, MIN_IRRADIANCE, Layout, Scene
 from avatar3d.render.shaders import assemble

@@ -7,8 +7,8 @@ import pytest
 
 from avatar3d.errors import InputError
 from avatar3d.head.model import EYES, KAPPA_RAD, LASHES, MOUTH_BAG, PART_NAMES, SKIN, TEETH, TONGUE, HeadModel, load_head
-from avatar3d.head.rig import eye_rotation
 from avatar3d.motion.code import ARKIT_NAMES
+from avatar3d.motion.rotation import eye_rotation
 from avatar3d.resources import asset_path
 
 from .raster import backside_pixels, directions, seen_triangles

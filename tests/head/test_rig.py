@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from avatar3d.head.model import EYES, KAPPA_RAD, LASHES, SKIN, HeadModel
-from avatar3d.head.rig import LOOK_MAX_RAD, eye_rotation, gaze_angles, head_transform, pose
+from avatar3d.head.rig import LOOK_MAX_RAD, gaze_angles, head_transform, pose
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode, quaternion_matrix
+from avatar3d.motion.rotation import eye_rotation
 
 
 @pytest.fixture(scope="module")

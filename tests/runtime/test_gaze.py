@@ -7,9 +7,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from avatar3d.head.rig import eye_rotation, gaze_angles, head_transform
+from avatar3d.head.rig import gaze_angles, head_transform
 from avatar3d.motion.code import ARKIT_INDEX, LOOK_MAX_RAD, MotionCode
 from avatar3d.motion.csv import head_rotation
+from avatar3d.motion.rotation import eye_rotation
 from avatar3d.runtime.gaze import EASY_RAD, FASTEST_RAD_S, OWN_RAD, contact_angles, follow, wanted_angles, with_gaze
 
 JOINTS = {

@@ -16,14 +16,15 @@ from avatar3d.motion.code import ARKIT_NAMES
 from tests.make_avatar import synthetic_avatar
 
 HERE = Path(__file__).parent
-# Informations that cannot be avoided: the validator does not know the extension, so what only it uses looks unused; the
-# jaw is a node to hang things on; hair maps have the shape of the hair's grid, which need not be a power of two.
-EXPECTED_CODES = {"UNSUPPORTED_EXTENSION", "UNUSED_OBJECT", "NODE_EMPTY", "IMAGE_NPOT_DIMENSIONS"}
+# Informations that cannot be avoided: the validator does not know the extension, so what only it uses looks unused; hair maps
+# have the shape of the hair's grid, which need not be a power of two.
+EXPECTED_CODES = {"UNSUPPORTED_EXTENSION", "UNUSED_OBJECT", "IMAGE_NPOT_DIMENSIONS"}
 CHROMIUM = next((path for name in ("chromium", "google-chrome", "chrome") if (path := shutil.which(name))), None)
 VIEWS = {
     "neutral": {},
     "jaw": {"weights": {"jawOpen": 1}},
     "eyes": {"turns": {"leftEye": [0, 0.6, 0]}},
+    "look": {"weights": {"eyeLookOutLeft": 1, "eyeLookInRight": 1}},
     "turned": {"turns": {"neck": [0, 0.6, 0]}},
 }
 
@@ -77,5 +78,6 @@ def test_three_js_shows_the_head_and_moves_it(tmp_path: Path) -> None:
     rows, columns = moved["eyes"].T
     assert 40 < len(rows) < 900, "turning the node leftEye does not turn one eye"
     assert columns.min() > 256, "the left eye is not on the viewer's right"
+    assert len(moved["look"]) > 1.5 * len(rows), "eyeLook weights do not turn both eyes"
     rows, _ = moved["turned"].T
     assert len(rows) > 8000 and (rows > 440).mean() < 0.02, "turning the neck must move the head and not the bust"
