@@ -9,12 +9,13 @@ import cv2
 import numpy as np
 
 from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.outline import drawn, face_coloured
 from avatar3d.enroll.segment import Segmentation
 from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import SKIN, HeadModel
 
-FLARES_RAD = np.radians([-8.0, 0.0, 8.0, 16.0, 24.0, 32.0])  # about the vertical through the ear's root, outward
-SCALES = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
+FLARES_RAD = np.radians([-8.0, 0.0, 8.0, 16.0, 24.0])  # about the vertical through the ear's root, outward
+SCALES = (0.8, 0.9, 1.0, 1.1, 1.2)  # adults' ears are 63 ± 5 mm long
 RISES_M = (-0.009, -0.006, -0.003, 0.0, 0.003, 0.006)  # of the whole ear along the head's vertical
 OWN_PENALTY = 0.010  # as a share of the pixels looked at, for a step of either: outlines that say nothing leave the ears alone
 ROOT = (0.05, 0.5)  # of the region's weight: where an ear grows out of the head
@@ -22,6 +23,9 @@ MARGIN_M = 0.012  # about the ears within which outlines are compared
 BELOW_M = 0.006  # and this far under the lobe
 MIN_FREE_SHARE = 0.7  # of a side's pixels that hair leaves free; an ear under more hair is not judged
 MATTE_LEVEL = 0.5
+# An ear is there to be met where this share of it, as the model lays it, has the face's colour: hair beside the face that no mask
+# knows, a scarf, a neighbour are no ear.
+BARE_SHARE = 0.5
 
 
 def fit_ears(fit: FaceFit, head: HeadModel, work: WorkPicture, segmentation: Segmentation) -> FaceFit:
@@ -78,7 +82,8 @@ class _Side:
         rows = np.arange(work.camera.height)[:, None] + 0.5
         box = (columns > low[0] - margin) & (columns < high[0] + margin) & work.inside
         box &= (rows > low[1]) & (rows < high[1] + BELOW_M / MARGIN_M * margin)
-        hair = cv2.dilate((segmentation.hair_alpha > 0.3).astype(np.uint8), np.ones((5, 5), np.uint8)) > 0
+        over = (segmentation.hair_alpha > 0.3) | segmentation.labels.hand | segmentation.labels.hat
+        hair = cv2.dilate(over.astype(np.uint8), np.ones((5, 5), np.uint8)) > 0
         if not box.any() or (box & hair).sum() > (1 - MIN_FREE_SHARE) * box.sum():
             return None
         middle = float(fit.vertices[head.vertex_part == SKIN, 2].mean())
@@ -86,17 +91,19 @@ class _Side:
         if sign * np.arctan2(toward[0], toward[2]) < -np.radians(20.0):
             return None  # the head is turned, and this ear lies behind the cheek
         near = np.sign(fit.vertices[:, 0]) == sign
+        lobe = head.faces[(head.part == SKIN) & ear[head.faces].all(1)]
+        model = drawn(work.camera.project(fit.vertices.astype(np.float64))[0][lobe], box.shape) & box & ~hair
+        bare = face_coloured(work.rgb, segmentation.face_mask)
+        if not model.any() or bare[model].mean() < BARE_SHARE:
+            return None
         faces = head.faces[(head.part == SKIN) & near[head.faces].all(1)]
         return cls(faces, work, segmentation.matte > MATTE_LEVEL, box & ~hair)
 
     def mismatch(self, vertices: np.ndarray) -> float:
         """Share of the judged pixels that only one of model and photo covers."""
-        drawn = np.zeros(self._judged.shape, np.uint8)
         pixels = self._camera.project(vertices.astype(np.float64))[0]
         corners = pixels[self._faces]
         ys, xs = np.nonzero(self._judged)
         within = (corners[..., 0].max(1) > xs.min()) & (corners[..., 0].min(1) < xs.max())
         within &= (corners[..., 1].max(1) > ys.min()) & (corners[..., 1].min(1) < ys.max())
-        for triangle in np.round((corners[within] - 0.5) * 16).astype(np.int32):
-            cv2.fillConvexPoly(drawn, triangle, 1, cv2.LINE_8, 4)
-        return float(((drawn > 0) ^ self._person)[self._judged].mean())
+        return float((drawn(corners[within], self._judged.shape) ^ self._person)[self._judged].mean())

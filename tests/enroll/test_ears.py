@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
@@ -44,3 +46,14 @@ def test_ears_that_fit_or_lie_under_hair_stay(bald):
     true = bald.head.vertices + ear_offsets(bald.head.vertices, bald.head, np.radians(16.0), 1.2)
     hidden = seen_with(bald, true, hair=np.ones(bald.matte.shape, np.float32))
     assert np.array_equal(fitted(bald, hidden).vertices, bald.head.vertices)
+
+
+def test_what_is_not_of_the_faces_colour_is_no_ear(bald):
+    true = bald.head.vertices + ear_offsets(bald.head.vertices, bald.head, np.radians(16.0), 1.2)
+    seen = seen_with(bald, true)
+    scarf = bald.work.rgb.copy()
+    middle = bald.work.landmarks_px[[234, 454], 0]
+    for columns in (slice(0, int(middle.min()) + 6), slice(int(middle.max()) - 6, None)):
+        scarf[:, columns] = (40, 60, 160)
+    fit = FaceFit(bald.work.camera, *(None,) * 3, bald.head.vertices, bald.head.vertices.copy(), *(None,) * 4, 0.0, 0.0)
+    assert np.array_equal(fit_ears(fit, bald.head, replace(bald.work, rgb=scarf), seen).vertices, bald.head.vertices)

@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
+from painted_head import SKIN as SKIN_RGB
 from painted_head import paint
 
-from avatar3d.enroll.outline import MAX_MOVE_M, meet_outline
-from avatar3d.enroll.segment import Segmentation
+from avatar3d.enroll.outline import MAX_MOVE_M, NEAR_STEP_M, meet_outline
+from avatar3d.enroll.segment import Labels, Segmentation
 from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import SKIN
 from avatar3d.motion.code import MotionCode
@@ -23,14 +26,19 @@ def person_of(bald, vertices):
     return person.astype(np.float32)
 
 
-def met(bald, true, hair=0.0):
+def met(bald, true, hair=0.0, hand=False, beside=SKIN_RGB):
+    """The fit of a photo of `true` (V, 3) vertices; beside: colour of what of them lies outside the head's own outline."""
     vertices = bald.head.vertices.copy()
     matte = person_of(bald, true)
+    rgb = bald.work.rgb.copy()
+    more = (matte > 0.5) & (person_of(bald, vertices) < 0.5)
+    rgb[cv2.dilate(more.astype(np.uint8), np.ones((7, 7), np.uint8)) > 0] = beside
     hair_alpha = np.full(matte.shape, hair, np.float32)
-    seen = Segmentation(matte, hair_alpha, hair_alpha > 0.5, matte > 0.5, 1.0)
+    labels = replace(Labels.none(matte.shape), hand=np.full(matte.shape, hand))
+    seen = Segmentation(matte, hair_alpha, hair_alpha > 0.5, bald.matte > 0.5, 1.0, labels=labels)
     shapes = bald.head.expression
     fit = FaceFit(bald.work.camera, *(None,) * 2, MotionCode(), vertices, vertices.copy(), shapes, *(None,) * 2, 0.0, 0.0, 0.0)
-    return meet_outline(fit, bald.head, bald.work, seen)
+    return meet_outline(fit, bald.head, replace(bald.work, rgb=rgb), seen)
 
 
 def widened(bald, share):
@@ -64,3 +72,13 @@ def test_the_sides_move_to_where_the_person_ends_and_the_features_stay(bald, sha
 def test_an_outline_that_fits_or_is_the_hairs_moves_nothing(bald):
     assert np.abs(met(bald, bald.head.vertices).vertices - bald.head.vertices).max() < 0.0006
     assert np.array_equal(met(bald, widened(bald, 0.06), hair=1.0).vertices, bald.head.vertices)
+    assert np.array_equal(met(bald, widened(bald, 0.06), hand=True).vertices, bald.head.vertices)
+
+
+def test_an_outline_far_off_that_is_not_of_the_faces_colour_is_somebody_elses(bald):
+    true = widened(bald, 0.12)
+    moved = [
+        np.linalg.norm(met(bald, true, beside=colour).vertices - bald.head.vertices, axis=1).max()
+        for colour in (SKIN_RGB, (40, 60, 160))
+    ]
+    assert moved[0] > 1.5 * NEAR_STEP_M and moved[1] < 1.2 * NEAR_STEP_M
