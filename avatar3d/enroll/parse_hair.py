@@ -19,6 +19,7 @@ DARK_SHARE, BLACK_FACE = 0.25, 0.2  # of the lit skin's lightness; of the face's
 FLANKS_PX = 61.0  # about the face, where its own hair and shadows lie
 SOFT_PX, SOFT_EPSILON = 4.0, 1e-3  # guided filter of hair's soft edge
 OPEN_PX, CLOSE_PX = 5.0, 7.0
+LONE_PX, LONE_MATTE = 30.0, 0.1  # hair this far off where a head may be is the person to the matting network too
 UPPER_FACE = 0.75  # hair of this head reaches above this height beside the face
 MIN_HAIR_PX = 700  # smaller masks are specks
 CROWN, CROWN_HALF_PX, HEAD_TOP = 1.08, 110.0, 1.24  # from where on the head is crown, how wide it is; a bald head's top
@@ -28,7 +29,7 @@ OVER_FACE, OVER_HALF_PX, STRAY_PX = 1.0, 140.0, 3.0  # over the head nothing but
 FAR_FROM, FAR_PX = 0.15, 36.0  # above this height the person ends so far off the hull of hair and face: an ear stands out less
 HEADROOM_MIDDLE, HEADROOM_TOP, HEADROOM_WIDTH = 0.75, 1.6, 0.6  # an ellipse: heights, and its half width over the face's
 CERTAINTY = (0.5, 0.9)  # mean |2p − 1| over the hair, from no confidence to full
-AGREEMENT = (0.3, 0.8)  # likewise, of the network with its answer for the mirror image
+AGREEMENT = (0.3, 0.8)  # likewise, of what the network calls hair in two views
 UNSURE = 0.6  # confidence below which the report warns
 # A crown above the photo: an ellipse as wide as the head, passed on from the photo's edge.
 EDGE_ROWS_PX, EDGE_PX = 2, 10.0  # the network is blind in the rows next to the edge
@@ -63,7 +64,7 @@ def parse_hair(
     """Hair of the head that `frame` measures.
 
     rgb: (H, W, 3) u8. inside: (H, W) bool, covered by the photo. matte, probability: (H, W) f32, of the person and the hair
-    network. agreement: of that network with its mirror image. beard: (H, W) bool, hair of the face.
+    network. agreement: of that network with itself, see HairSeen. beard: (H, W) bool, hair of the face.
     """
     unit, guide = frame.unit, rgb / np.float32(255)
     never, shadow = _never_hair(rgb, frame)
@@ -71,6 +72,7 @@ def parse_hair(
     soft = guided_filter(guide, likely, max(2, round(SOFT_PX * unit)), SOFT_EPSILON)
     own = (frame.height > UPPER_FACE) & grown(frame.face, FLANKS_PX * unit)
     mask = parts_with((soft > SURE) & inside, own, MIN_HAIR_PX / 4 * unit**2)
+    mask &= (matte > LONE_MATTE) | (distance_to(frame.face | _headroom(frame)) < LONE_PX * unit)
     mask = closed(opened(mask, OPEN_PX * unit), CLOSE_PX * unit) & ~never & inside
 
     crown = (frame.height > CROWN) & ((matte > 0.7) | mask) & inside

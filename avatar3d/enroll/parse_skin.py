@@ -30,6 +30,7 @@ GREY_SKIN = (0.72, 1.25)  # a greyscale photo's skin over the lightness of the f
 SMOOTH_PX = 2.0  # of colours before they are compared
 # Beards lie under this height; from this much of the chin or the lip under hair on there is one.
 BEARD_TOP, BEARD_SHARE = 0.44, 0.4
+BEARD_STRENGTH = 0.95  # of the face's chroma over lightness: shade keeps or raises it, hair lowers it
 DARKER_BY, DARK_SHARE = 46.0, 0.25  # 8-bit lightness under the cheeks'; of the chin and of both jaws
 BEARD_BELOW_CHIN, BEARD_HALF = -0.9, 0.45  # how far a beard hangs, and its half width there over the face's
 EAR_HEIGHTS, EAR_BACK_PX = (0.24, 0.86), 34.0  # where ears lie beside the face
@@ -38,25 +39,40 @@ MIN_EAR_PX = 120.0
 FAR_TURN = 0.09  # nose off the temples' middle over the face's width: the ear that it points to is hidden
 FOREHEAD = (0.7, 1.3)  # heights of skin that is face beyond the oval: to the hairline
 NECK_HALF, SHOULDERS = 0.75, -0.3  # half a neck's room over the face's width; under this height bare shoulders lie beside it
+# The throat, where it is looked at, and how it may differ from the face: shade over light, hue in radians, chroma over lightness.
+THROAT_LOW, THROAT_HALF, THROAT_LIGHT, THROAT_HUE, THROAT_STRENGTH = -0.16, 0.16, (0.4, 1.15), 0.22, 0.75
 MIN_PART_PX = 250.0  # smaller parts of a label are specks
 MIN_HAND_PX = 900.0
 HAND_OFF_PX = 10.0  # a hand beside the face passes further out than an ear or a cheek
-HAT_FROM, HAT_SHARE = 0.95, 0.3  # height; of the head over it that is neither hair nor skin
-BROW_MARGIN = 0.05  # a brim comes down to this far above the brows
+HAT_FROM, HAT_TOP, HAT_SHARE = 0.95, 1.75, 0.2  # heights; of the head between them that is neither hair nor skin
+# Off the middle and width, over the face's; share of its colours that the backdrop beside it has too.
+HAT_ASIDE, HAT_WIDTH, HAT_LIKE_BACKDROP = 0.2, 0.5, 0.75
+HAT_OPEN_PX, MIN_HAT_PX, HAT_BRIM_PX = 11.0, 1200.0, 15.0
+BIN = 12  # of the 8-bit Lab in which colours of backdrop and hat are compared
 
 
 @dataclass(frozen=True)
 class SkinColour:
     """Which pixels have the colour of one face's skin.
 
-    like: (H, W) bool. grey: True where the photo has no chroma to go by. lightness: (H, W) f32, smoothed, 8-bit scale. cheeks: its
-    median on the lit part of the face.
+    like: (H, W) bool. grey: True where the photo has no chroma to go by. lab: (H, W, 3) f32, smoothed, 8-bit scale. centre:
+    (3,), its median on the lit part of the face.
     """
 
     like: np.ndarray
     grey: bool
-    lightness: np.ndarray
-    cheeks: float
+    lab: np.ndarray
+    centre: np.ndarray
+
+    @property
+    def lightness(self) -> np.ndarray:
+        """(H, W) f32, 8-bit scale."""
+        return self.lab[..., 0]
+
+    @property
+    def cheeks(self) -> float:
+        """Lightness of the lit cheeks, 8-bit scale."""
+        return float(self.centre[0])
 
 
 def skin_colour(rgb: np.ndarray, frame: FaceFrame, landmarks_px: np.ndarray) -> SkinColour:
@@ -80,7 +96,7 @@ def skin_colour(rgb: np.ndarray, frame: FaceFrame, landmarks_px: np.ndarray) -> 
     if grey:
         brightness = lab[..., 0] / centre[0]
         like &= (brightness > GREY_SKIN[0]) & (brightness < GREY_SKIN[1])
-    return SkinColour(like, grey, lab[..., 0], float(centre[0]))
+    return SkinColour(like, grey, lab, centre)
 
 
 def find_beard(probability: np.ndarray, colour: SkinColour, frame: FaceFrame, landmarks_px: np.ndarray) -> np.ndarray:
@@ -98,6 +114,9 @@ def find_beard(probability: np.ndarray, colour: SkinColour, frame: FaceFrame, la
     chin, lip = about(CHIN_POINTS) & ~lips, about(LIP_POINTS) & ~lips
     jaws = [about(points) & ~lips for points in JAW_POINTS]
     dark = frame.face & (frame.height < BEARD_TOP) & (colour.lightness < colour.cheeks - DARKER_BY) & ~colour.like & ~lips
+    chroma = np.hypot(colour.lab[..., 1] - 128, colour.lab[..., 2] - 128)
+    strength = float(np.hypot(*(colour.centre[1:] - 128))) / colour.cheeks
+    dark &= chroma < BEARD_STRENGTH * strength * np.maximum(colour.lightness, 1)
     if min(_share(dark, part) for part in (chin, *jaws)) < DARK_SHARE:
         dark &= False
     evidence = hairy | dark
@@ -143,16 +162,37 @@ def _right(frame: FaceFrame) -> np.ndarray:
     return np.array([-axis[1], axis[0]]) / np.linalg.norm(axis)
 
 
-def find_hat(colour: SkinColour, person: np.ndarray, hair: np.ndarray, frame: FaceFrame) -> np.ndarray:
-    """(H, W) bool: what covers the head over the forehead and is neither hair nor of the skin's colour."""
-    unit = frame.unit
-    head = person & (frame.height > HAT_FROM) & (np.abs(frame.lateral) < 0.8 * frame.width)
-    other = opened(head & ~grown(hair, 9 * unit) & ~colour.like, 11 * unit)
-    if head.sum() < MIN_PART_PX or other.sum() < HAT_SHARE * head.sum():
-        return np.zeros(person.shape, bool)
-    bare = shrunk(frame.face, 5 * unit) & (frame.height < frame.brow + BROW_MARGIN)
-    whole = person & ~hair & ~colour.like & ~bare & (frame.height > 0.6)
-    return large_parts(parts_with(closed(opened(whole, 7 * unit), 9 * unit), other), MIN_HAND_PX * unit**2)
+def find_hat(rgb: np.ndarray, matte: np.ndarray, probability: np.ndarray, colour: SkinColour, frame: FaceFrame) -> np.ndarray:
+    """(H, W) bool: what covers the head over the forehead and is neither hair, skin nor backdrop; matte, probability: the networks'.
+
+    Dark parts of it that the network takes for hair, between a part that it does not and the brows, are the hat's as well.
+    """
+    unit, none = frame.unit, np.zeros(matte.shape, bool)
+    head = (matte > 0.5) & (frame.height > HAT_FROM) & (frame.height < HAT_TOP) & (np.abs(frame.lateral) < 0.8 * frame.width)
+    other = opened(head & (probability < SURE) & ~colour.like, HAT_OPEN_PX * unit)
+    other = large_parts(other, MIN_HAT_PX * unit**2)
+    if other.sum() < HAT_SHARE * head.sum() or not head.any():
+        return none
+    tops = [float(np.quantile(frame.height[part], 0.98)) for part in (other, head)]
+    lateral = frame.lateral[other] / frame.width
+    aside = abs(float(lateral.mean())) > HAT_ASIDE or np.ptp(lateral) < HAT_WIDTH
+    if aside or tops[0] < tops[1] - 0.05 or _like_backdrop(rgb, matte, other, frame) > HAT_LIKE_BACKDROP:
+        return none
+    columns = np.abs(frame.lateral - frame.lateral[other].mean()) < np.ptp(frame.lateral[other]) / 2 + HAT_BRIM_PX * unit
+    dark = (probability > SURE) & columns & (frame.height > HAT_FROM - 0.1) & ~(shrunk(frame.face, 5 * unit) & ~columns)
+    return parts_with(closed(other | dark, 9 * unit), other)
+
+
+def _like_backdrop(rgb: np.ndarray, matte: np.ndarray, part: np.ndarray, frame: FaceFrame) -> float:
+    """Share of a part of the matte whose colour also lies about the head where no person is: the matte's own error."""
+    ring = (matte < 0.1) & grown(part, 81 * frame.unit)
+    if ring.sum() < MIN_PART_PX:
+        return 0.0
+    lab = cv2.cvtColor(cv2.GaussianBlur(rgb, (0, 0), SMOOTH_PX * frame.unit), cv2.COLOR_RGB2LAB).astype(np.int32) // BIN
+    known = np.zeros((256 // BIN + 1,) * 3, bool)
+    known[tuple(lab[ring].T)] = True
+    known = cv2.dilate(known.astype(np.uint8).reshape(len(known), -1), np.ones((3, 1), np.uint8)).reshape(known.shape) > 0
+    return float(known[tuple(lab[part].T)].mean())
 
 
 def find_forehead(colour: SkinColour, person: np.ndarray, taken: np.ndarray, frame: FaceFrame) -> np.ndarray:
@@ -166,9 +206,30 @@ def find_neck(colour: SkinColour, person: np.ndarray, taken: np.ndarray, frame: 
     """(H, W) bool: bare skin under the chin and the jaw, down to chest and shoulders; taken: hair, beard and face."""
     unit = frame.unit
     zone = (frame.height < 0.12) & ((np.abs(frame.lateral) < NECK_HALF * frame.width) | (frame.height < SHOULDERS))
-    skin = closed(opened(colour.like & person & zone & ~taken, 5 * unit), 5 * unit) & ~taken & person
+    like = colour.like | _throat_coloured(colour, person & ~taken, frame)
+    skin = closed(opened(like & person & zone & ~taken, 5 * unit), 5 * unit) & ~taken & person
     under = zone & (frame.height > -0.3) & (np.abs(frame.lateral) < 0.4 * frame.width)
     return parts_with(large_parts(skin, MIN_PART_PX * unit**2), under, MIN_PART_PX / 4 * unit**2)
+
+
+def _throat_coloured(colour: SkinColour, free: np.ndarray, frame: FaceFrame) -> np.ndarray:
+    """(H, W) bool: the colour of what lies right under the chin, when it could be the face's in shade."""
+    throat = free & (frame.height < -0.02) & (frame.height > THROAT_LOW) & (np.abs(frame.lateral) < THROAT_HALF * frame.width)
+    if throat.sum() < MIN_PART_PX * frame.unit**2:
+        return np.zeros(free.shape, bool)
+    values = colour.lab[throat]
+    centre = np.median(values, 0)
+    lightness = centre[0] / colour.cheeks
+    hue = [np.arctan2(*(item[[2, 1]] - 128)) for item in (centre, colour.centre)]
+    away = abs((hue[0] - hue[1] + np.pi) % (2 * np.pi) - np.pi)
+    strength = [float(np.hypot(*(item[1:] - 128)) / item[0]) for item in (centre, colour.centre)]
+    shaded = THROAT_LIGHT[0] < lightness < THROAT_LIGHT[1] and away < THROAT_HUE and strength[0] > THROAT_STRENGTH * strength[1]
+    if colour.grey or not shaded:
+        return np.zeros(free.shape, bool)
+    spread = np.clip(1.48 * np.median(np.abs(values - centre), 0), SKIN_SPREAD, np.multiply(SKIN_SPREAD, 2))
+    off = (colour.lab - centre) / spread
+    off[..., 0] *= LIGHTNESS_SHARE
+    return (off**2).sum(-1) < SKIN_DISTANCE**2
 
 
 def find_hands(colour: SkinColour, person: np.ndarray, taken: np.ndarray, frame: FaceFrame) -> np.ndarray:

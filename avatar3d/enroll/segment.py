@@ -11,8 +11,10 @@ import numpy as np
 
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.parse_frame import BROWS, CHIN, FOREHEAD_TOP, WORK_IOD_PX, FaceFrame, face_frame
+from avatar3d.enroll.parse_glasses import find_glasses
 from avatar3d.enroll.parse_hair import ParsedHair, parse_hair
 from avatar3d.enroll.parse_skin import (
+    SkinColour,
     find_beard,
     find_clothes,
     find_ears,
@@ -37,8 +39,8 @@ class Labels:
 
     skin: of the face, without what lies on it. beard: with moustache and sideburns under the ears' middle. neck: bare skin from
     the jaw to the chest. ear_right, ear_left: the subject's; *_seen: in [0, 1], share of the whole ear that is bare. clothes: of
-    the person below the chin. glasses: rims, bridge and dark lenses. hat: whatever covers the head. hand: hands and arms beside
-    the head. completed: what lies outside the photo and was made up; no colour may be taken there.
+    the person below the chin. glasses: rims, bridge and dark lenses. hat: whatever covers the head, of which hair_mask holds all.
+    hand: hands and arms beside the head. completed: what lies outside the photo and was made up; no colour may be taken there.
     """
 
     skin: np.ndarray
@@ -95,11 +97,14 @@ def segment(work: WorkPicture, matte: np.ndarray | None = None, hair: HairSeen |
     frame = face_frame(points[:, :2], rgb.shape[:2])
     colour = skin_colour(rgb, frame, points[:, :2])
     beard = find_beard(seen.probability, colour, frame, points[:, :2]) & work.inside
-    found = parse_hair(rgb, work.inside, matte, seen.probability, seen.agreement, beard, frame)
+    hat = find_hat(rgb, matte, seen.probability, colour, frame) & work.inside
+    found = parse_hair(rgb, work.inside, matte, np.maximum(seen.probability, hat), seen.agreement, beard, frame)
+    if hat.any():
+        found.notes.append("a hat or scarf covers the head; it was made in one piece with the hair")
     face_mask = frame.face & (found.matte > PERSON) & ~found.mask
     return Segmentation(
         found.matte, found.alpha, found.mask, face_mask, found.confidence, found.notes,
-        _labels(work, points[:, :2], found, beard, face_mask, matte, frame),
+        _labels(work, points[:, :2], found, colour, beard, hat & found.mask, face_mask, matte, frame),
     )  # fmt: skip
 
 
@@ -107,19 +112,19 @@ def _labels(
     work: WorkPicture,
     landmarks_px: np.ndarray,
     found: ParsedHair,
+    colour: SkinColour,
     beard: np.ndarray,
+    hat: np.ndarray,
     face: np.ndarray,
     matte: np.ndarray,
     frame: FaceFrame,
 ) -> Labels:
     """Each label takes from what those before it left."""
-    colour = skin_colour(work.rgb, frame, landmarks_px)
     person = (found.matte > PERSON) & work.inside
     hair = found.mask | beard
-    glasses = np.zeros_like(hair)
-    hat = find_hat(colour, person, hair, frame)
-    ears = find_ears(colour, person & ~hat, hair, frame, landmarks_px)
-    taken = hair | hat | ears[-1][0] | ears[1][0]
+    glasses = find_glasses(work.rgb, colour, frame, landmarks_px) & work.inside & ~hat
+    ears = find_ears(colour, person, hair, frame, landmarks_px)
+    taken = hair | ears[-1][0] | ears[1][0]
     face = (face & ~taken) | find_forehead(colour, person, taken, frame)
     taken = taken | face
     neck = find_neck(colour, person, taken, frame)
@@ -129,8 +134,8 @@ def _labels(
         skin=face & ~glasses & work.inside,
         beard=beard & ~glasses,
         neck=neck,
-        ear_right=ears[-1][0],  # a photo shows the subject's right on its left
-        ear_left=ears[1][0],
+        ear_right=ears[-1][0] & ~glasses,  # a photo shows the subject's right on its left
+        ear_left=ears[1][0] & ~glasses,
         clothes=clothes,
         glasses=glasses,
         hat=hat,

@@ -16,19 +16,22 @@ from avatar3d.resources import asset_path
 
 HAIR_FILE = "hair_segmenter.tflite"  # in assets/
 INPUT_SIZE = 512  # the network's input, pixels
-CHIN, FOREHEAD_TOP = 152, 10  # landmarks: the ends of the face's axis
-# The network's view: side over the face's axis, and how far up the axis its centre lies. Measured on masks drawn by hand of eight
-# photos: median IoU .85 where it is 2.7 (the whole head with room about it), .90 here, .90 with one poor head at 1.7.
-VIEW_OVER_AXIS, CENTRE = 1.93, 0.64
-WIDER = 2.0  # side of the view that is looked at when hair leaves the first one, over the first one's
-BORDER_PX, BORDER_HAIR_PX = 6, 20  # of the view: hair in its rim this wide, over more pixels than this, leaves it
-SEAM_PX = 40.0  # of the view, over which the wider one takes over
+CHIN, FOREHEAD_TOP, TEMPLES = 152, 10, (234, 454)  # landmarks: the ends of the face's axis, its sides
+# Two views: side over the face's axis, and how far up the axis the centre lies. The close one draws finer outlines and takes
+# neighbours' hair for this head's; the wide one, seen in the mirror, has room about the head. On masks drawn by hand of eight
+# photos the median IoU is .85 of the wide view alone and its mirror image, .89 of the close one, .90 of both as they are joined.
+CLOSE_VIEW, WIDE_VIEW = (1.93, 0.64), (2.69, 0.58)
+SEAM_PX = 40.0  # of the close view, over which the wide one takes over
+# About the face an ellipse whose middle lies here on the axis: its half axes over the face's width and axis, up and down. The
+# close view is believed alone up to the first multiple of it, and no more than the other from the second on.
+MIDDLE, ACROSS, UP, DOWN = 0.75, 0.55, 0.55, 0.8
+BELIEVED = (1.37, 1.75)
 SURE = 0.5  # probability from which on a pixel is hair
 
 
 @dataclass(frozen=True)
 class HairSeen:
-    """probability: (H, W) f32 in [0, 1]. agreement: IoU in [0, 1] of the network's answers for the view and its mirror image."""
+    """probability: (H, W) f32 in [0, 1]. agreement: IoU in [0, 1] of what the network calls hair in its two views."""
 
     probability: np.ndarray
     agreement: float
@@ -41,24 +44,34 @@ def hair_probability(rgb: np.ndarray, landmarks: FaceLandmarks, model_path: Path
     the file is no network.
     """
     network = load_network(model_path or asset_path(HAIR_FILE), None, threads)
-    chin, top = landmarks.points_px[CHIN, :2], landmarks.points_px[FOREHEAD_TOP, :2]
-    axis = top - chin
-    centre = chin + CENTRE * axis
-    side = VIEW_OVER_AXIS * float(np.linalg.norm(axis))
-    square = Square(float(centre[0]), float(centre[1]), side, math.atan2(axis[0], -axis[1]))
-    straight, mirrored = _both_answers(network, rgb, square)
-    near = (straight + mirrored) / 2
-    union = ((straight > SURE) | (mirrored > SURE)).sum()
-    agreement = float(((straight > SURE) & (mirrored > SURE)).sum() / union) if union else 1.0
-    probability = _laid_onto(near, square, rgb.shape[:2])
-    rim = np.ones(near.shape, bool)
-    rim[BORDER_PX:-BORDER_PX, BORDER_PX:-BORDER_PX] = False
-    if (rim & (near > SURE)).sum() > BORDER_HAIR_PX * BORDER_PX:
-        wide = Square(square.x, square.y, WIDER * side, square.angle_rad)
-        far = _laid_onto(np.add(*_both_answers(network, rgb, wide)) / 2, wide, rgb.shape[:2])
-        inner = _laid_onto(_ramp(), square, rgb.shape[:2])
-        probability = inner * probability + (1 - inner) * far
-    return HairSeen(probability, agreement)
+    points = landmarks.points_px[:, :2]
+    close, wide = (_view(points, *view) for view in (CLOSE_VIEW, WIDE_VIEW))
+    shape = rgb.shape[:2]
+    fine = _laid_onto(_answer(network, rgb, close, mirrored=False), close, shape)
+    coarse = _laid_onto(_answer(network, rgb, wide, mirrored=True), wide, shape)
+    within = _laid_onto(_ramp(), close, shape)
+    both = [(part > SURE) & (within > 0.5) for part in (fine, coarse)]
+    union = (both[0] | both[1]).sum()
+    alone = _alone(points, shape)
+    joined = within * (fine + (1 - alone) * (coarse - fine) / 2) + (1 - within) * coarse
+    return HairSeen(joined.astype(np.float32), float((both[0] & both[1]).sum() / union) if union else 1.0)
+
+
+def _view(points: np.ndarray, over_axis: float, centre: float) -> Square:
+    axis = points[FOREHEAD_TOP] - points[CHIN]
+    x, y = points[CHIN] + centre * axis
+    return Square(float(x), float(y), over_axis * float(np.linalg.norm(axis)), math.atan2(axis[0], -axis[1]))
+
+
+def _alone(points: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """(H, W) f32: 1 about the face, where the close view is believed alone, down to 0 where neighbours may stand."""
+    axis = points[FOREHEAD_TOP] - points[CHIN]
+    length, width = (float(np.linalg.norm(ends)) for ends in (axis, points[TEMPLES[0]] - points[TEMPLES[1]]))
+    offset = np.stack(np.meshgrid(np.arange(shape[1]) + 0.5, np.arange(shape[0]) + 0.5), -1) - points[CHIN] - MIDDLE * axis
+    height = offset @ axis / length**2
+    lateral = offset @ (-axis[1], axis[0]) / length
+    off = np.hypot(lateral / (ACROSS * width), height / np.where(height > 0, UP, DOWN))
+    return np.clip((BELIEVED[1] - off) / (BELIEVED[1] - BELIEVED[0]), 0.0, 1.0).astype(np.float32)
 
 
 def _ramp() -> np.ndarray:
@@ -67,17 +80,13 @@ def _ramp() -> np.ndarray:
     return np.minimum(1.0, np.minimum(ticks[:, None], ticks[None, :])).astype(np.float32)
 
 
-def _both_answers(network: Network, rgb: np.ndarray, square: Square) -> tuple[np.ndarray, np.ndarray]:
-    """(512, 512) f32 each: hair's probability in a view, and in its mirror image, mirrored back."""
+def _answer(network: Network, rgb: np.ndarray, square: Square, mirrored: bool) -> np.ndarray:
+    """(512, 512) f32: hair's probability in a view, which the network sees as it is or in the mirror."""
     batch = np.zeros((1, INPUT_SIZE, INPUT_SIZE, 4), np.float32)  # the fourth channel is a film's last mask: none
     batch[0, ..., :3] = cut(rgb, square, INPUT_SIZE, cv2.BORDER_REPLICATE).astype(np.float32) / 255.0
-    straight = _softmax(network.run(batch)[0][0])
-    return straight, _softmax(network.run(batch[:, :, ::-1])[0][0])[:, ::-1]
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    """(H, W) probability of the second of two classes."""
-    return 1.0 / (1.0 + np.exp(np.clip(logits[..., 0] - logits[..., 1], -60.0, 60.0)))
+    logits = network.run(batch[:, :, ::-1] if mirrored else batch)[0][0]
+    hair = 1.0 / (1.0 + np.exp(np.clip(logits[..., 0] - logits[..., 1], -60.0, 60.0)))
+    return hair[:, ::-1] if mirrored else hair
 
 
 def _laid_onto(view: np.ndarray, square: Square, shape: tuple[int, int]) -> np.ndarray:

@@ -206,6 +206,40 @@ def test_a_hand_beside_the_face_is_a_hand(painted):
     assert (labels.hand & hand).sum() > 0.7 * hand.sum()
 
 
+def with_glasses(head, colour, sides=(0, 1), lens=False):
+    """The painted head with rims about its eyes and a bridge between them, 4 pixels wide."""
+    drawn = np.zeros(head.matte.shape, np.uint8)
+    eyes = head.work.landmarks_px[[468, 473], :2].astype(int)
+    for side in sides:
+        cv2.ellipse(drawn, tuple(int(v) for v in eyes[side] + (0, 6)), (34, 25), 0, 0, 360, 1, -1 if lens else 4)
+    cv2.line(drawn, (int(eyes[0, 0]) + 32, int(eyes[0, 1])), (int(eyes[1, 0]) - 32, int(eyes[1, 1])), 1, 4)
+    rgb = head.work.rgb.copy()
+    rgb[drawn > 0] = colour
+    return replace(head, work=replace(head.work, rgb=rgb)), drawn > 0
+
+
+@pytest.mark.parametrize(("colour", "lens"), [((40, 30, 30), False), ((250, 240, 225), False), ((15, 15, 18), True)])
+def test_rims_and_dark_lenses_are_glasses_and_no_skin(painted, colour, lens):
+    head, drawn = with_glasses(painted, colour, lens=lens)
+    labels = segmented(head).labels
+    away = drawn & ~near_the_eyes(head)
+    assert (labels.glasses & away).sum() > 0.8 * away.sum()
+    assert not (labels.skin & labels.glasses).any()
+
+
+def near_the_eyes(head):
+    """(H, W) bool: lids and brows, whose own lines are left alone."""
+    near = np.zeros(head.matte.shape, np.uint8)
+    for eye in head.work.landmarks_px[[468, 473], :2].astype(int):
+        cv2.circle(near, (int(eye[0]), int(eye[1]) - 16), 30, 1, -1)
+    return near > 0
+
+
+def test_lines_about_one_eye_alone_are_no_glasses(painted):
+    head, _ = with_glasses(painted, (40, 30, 30), sides=(0,))
+    assert not segmented(head).labels.glasses.any()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "share"), [("astronaut.png", 0.97), ("obama.jpg", 0.9), ("obama2.jpg", 0.9), ("biden.jpg", 0.8)])
 def test_real_photos_keep_brows_and_cheeks_free_of_hair(name, share):
