@@ -14,11 +14,12 @@ import numpy as np
 from avatar3d.errors import InputError
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.fitting.fit import fit_face, photo_intrinsics
+from avatar3d.fitting.own_shapes import LID_LANDMARKS
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, look_angles
 from avatar3d.motion.mix import mix
 from avatar3d.motion.rotation import matrix_quaternion
-from avatar3d.tracking.gaze import CV_TO_WORLD, Eyes, Pinhole, looking
+from avatar3d.tracking.gaze import BLINKS, CORNERS, CV_TO_WORLD, Eyes, Pinhole, looking
 from avatar3d.tracking.pose import FaceMotion
 from avatar3d.tracking.solve import FIRST_ROUNDS, LOOKS, MM, PLACES, ROUNDS, PersonHead, Solution, person_head, solve
 
@@ -30,6 +31,11 @@ LIVELY = {
 }  # fmt: skip
 LIVELY_PLACES = [ARKIT_INDEX[name] for name in LIVELY]
 LIVELY_UNITS = np.array(list(LIVELY.values()))
+# Rest is how open a person's eyes mostly are: a frame whose eyes differ from the median by this share harms as one unit.
+LIDS_OFF = 0.12
+OPEN_BLINK = 0.35  # the network's; eyes that it finds more shut than that tell nothing of how they are open
+KEPT_FRAMES = 24  # the best, among which the one whose eyes are open as they mostly are is chosen
+MAX_OPENINGS = 2000  # of the eyes that are remembered for the median
 MIN_IOD_PX = 25.0  # a smaller face is not measured
 LOOK_S = 1.0  # of a face before its head is fitted first, and between fits
 BETTER = 0.7  # a frame this much better than the one that taught the head teaches it anew
@@ -49,9 +55,27 @@ def harm(landmarks: FaceLandmarks, network: np.ndarray, facing: float, moved_px:
     return float(np.sqrt(turn**2 + speed**2 + lively**2 + ((1 - landmarks.presence) / ABSENCE) ** 2))
 
 
+def lid_opening(points_px: np.ndarray) -> float:
+    """Mean gap between the lids over the eyes' width of (478, 2+) landmarks; 0.3 to 0.4 are open eyes."""
+    inner, outer = (points_px[[pair[side] for pair in CORNERS], :2] for side in (0, 1))
+    upper, lower = (points_px[[pair[side] for pair in LID_LANDMARKS], :2] for side in (0, 1))
+    width = np.linalg.norm(inner - outer, axis=1).mean()
+    return float(np.linalg.norm(upper - lower, axis=1).mean() / max(width, 1e-6))
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """A frame that could teach a head."""
+
+    harm: float
+    opening: float
+    landmarks: FaceLandmarks
+    network: np.ndarray
+
+
 @dataclass
 class HeadFinder:
-    """Keeps the best frame of a face seen so far and fits the head to it: at once, or beside the frames of a camera.
+    """Keeps the best frames of a face seen so far and fits the head to it: at once, or beside the frames of a camera.
 
     head: the newest, None at first. Fits that find no head leave things as they are.
     """
@@ -61,7 +85,8 @@ class HeadFinder:
     focal_px: float | None = None
     beside: bool = False
     head: PersonHead | None = None
-    _best: tuple[float, FaceLandmarks, np.ndarray] | None = None
+    _kept: list[_Frame] = field(default_factory=list)
+    _openings: list[float] = field(default_factory=list)
     _taught: float = np.inf
     _fits: int = 0
     _since_ns: int | None = None
@@ -80,35 +105,42 @@ class HeadFinder:
             self.fit()
 
     def keep(self, landmarks: FaceLandmarks, network: np.ndarray, facing: float) -> None:
-        """Remember a frame if it is the best yet."""
+        """Remember a frame if it is among the best."""
         before, self._before = self._before, landmarks
         if before is None or landmarks.iod_px < MIN_IOD_PX:
             return
         moved = float(np.linalg.norm(landmarks.points_px[:468, :2] - before.points_px[:468, :2], axis=1).mean())
-        harmful = harm(landmarks, network, facing, moved)
-        if harmful < (np.inf if self._best is None else self._best[0]):
-            self._best = harmful, landmarks, np.array(network, np.float64)
+        frame = _Frame(
+            harm(landmarks, network, facing, moved), lid_opening(landmarks.points_px), landmarks, np.array(network, np.float64)
+        )
+        if len(self._openings) < MAX_OPENINGS and network[BLINKS].max() < OPEN_BLINK:
+            self._openings.append(frame.opening)
+        self._kept = sorted([*self._kept, frame], key=lambda kept: kept.harm)[:KEPT_FRAMES]
 
     def fit(self) -> None:
         """Fit the head to the best frame, where that is better than the one that taught it last."""
-        if self._best is None or self._best[0] >= BETTER * self._taught:
+        if not self._kept:
             return
-        harmful, landmarks, network = self._best
-        self._taught = harmful
+        usual = float(np.median(self._openings or [frame.opening for frame in self._kept]))
+        harms = [float(np.hypot(frame.harm, (frame.opening / usual - 1) / LIDS_OFF)) for frame in self._kept]
+        least = int(np.argmin(harms))
+        if harms[least] >= BETTER * self._taught:
+            return
+        self._taught = harms[least]
         self._fits += 1
         if self.beside:
-            self._work = threading.Thread(target=self._fit, args=(landmarks, network), name="head fit", daemon=True)
+            self._work = threading.Thread(target=self._fit, args=(self._kept[least],), name="head fit", daemon=True)
             self._work.start()
         else:
-            self._fit(landmarks, network)
+            self._fit(self._kept[least])
 
-    def _fit(self, landmarks: FaceLandmarks, network: np.ndarray) -> None:
+    def _fit(self, frame: _Frame) -> None:
         head = fitting_head()
         try:
-            fit = fit_face(landmarks, network, self.width, self.height, self.focal_px, head)
+            fit = fit_face(frame.landmarks, frame.network, self.width, self.height, self.focal_px, head)
         except InputError:
             return
-        self.head = person_head(head, fit, landmarks.points_px, network)
+        self.head = person_head(head, fit, frame.landmarks.points_px, frame.network)
 
 
 @dataclass

@@ -35,9 +35,9 @@ LIDS = (
     384, 385, 386, 387, 388, 466,
 )  # fmt: skip
 # What opens: points of upper and lower lids and lips that lie on one another when they are closed.
-LID_PAIRS = ((161, 163), (160, 144), (159, 145), (158, 153), (157, 154), (388, 390), (387, 373), (386, 374), (385, 380), (384, 381))
+LID_PAIRS = ((160, 144), (159, 145), (158, 153), (387, 373), (386, 374), (385, 380))
 LIP_PAIRS = tuple(zip(INNER_LIP_UPPER, INNER_LIP_LOWER, strict=True))
-LID_GAP_WEIGHT, LIP_GAP_WEIGHT = 4.0, 2.0
+LID_GAP_WEIGHT, LIP_GAP_WEIGHT = 12.0, 2.0
 BROWS = (70, 63, 105, 66, 107, 55, 65, 52, 53, 46, 300, 293, 334, 296, 336, 285, 295, 282, 283, 276)
 # The points that a frame is solved by: all that say where lids, lips and brows are, those that hold still, and of the rest, which
 # lie close together, every fourth with the weight of four. A frame takes half the time, its openings change by less than 0.1 %.
