@@ -9,6 +9,7 @@ import numpy as np
 from avatar3d.camera import Camera
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
+from avatar3d.motion.retarget import Reach
 
 PART_SKIN, PART_EYE, PART_TEETH, PART_TONGUE, PART_LASH, PART_MOUTH, PART_CLOTHES = range(7)
 PART_NAMES = ("skin", "eyes", "teeth", "tongue", "lashes", "mouth", "clothes")
@@ -181,6 +182,7 @@ class Avatar:
     shading_power: exponent of the shade that the texture was freed of. landmarks: vertices (468, 3) i32 of the triangle that each
     of MediaPipe's points lies in, barycentric (468, 3) f32 its place there.
     hair, neural_field, baked: None where it has none. photo_camera, photo_motion: whence and in what expression the photo shows it.
+    reach: what a tracking network's answers mean on it, None: not known.
     provenance: JSON-able, how it was made. valid_yaw_deg: yaw range in which the photo supports the look.
     Raises InputError, one sentence, where the arrays do not fit each other or hold what is not finite.
     """
@@ -207,6 +209,7 @@ class Avatar:
     baked: BakedField | None = None
     photo_camera: Camera | None = None
     photo_motion: MotionCode | None = None
+    reach: Reach | None = None
     valid_yaw_deg: tuple[float, float] = (-40.0, 40.0)
     provenance: dict[str, object] = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from avatar3d.errors import InputError
-from avatar3d.flags import add_renderer_flag, picture_size
+from avatar3d.flags import add_expressions_flag, add_renderer_flag, picture_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,6 +93,7 @@ def _add_view_arguments(command: argparse.ArgumentParser) -> None:
         "--expression", type=_expression, default={}, metavar="NAME=WEIGHT,...", help="ARKit weights, such as jawOpen=0.4"
     )
     command.add_argument("--motion", type=Path, metavar="CSV", help="motion codes in Live Link Face columns, as track writes")
+    add_expressions_flag(command, "what --motion's weights are: solved, as track writes them, or a network's answers as they are")
 
 
 def _load(arguments: argparse.Namespace) -> tuple[Avatar, list[MotionCode]]:
@@ -104,8 +105,10 @@ def _load(arguments: argparse.Namespace) -> tuple[Avatar, list[MotionCode]]:
         if arguments.expression:
             raise InputError("--motion and --expression were both given; expected one of them")
         from avatar3d.motion.csv import read_motion_csv
+        from avatar3d.motion.retarget import retargeted
 
-        return avatar, read_motion_csv(arguments.motion)
+        codes = read_motion_csv(arguments.motion)
+        return avatar, [retargeted(code, arguments.expressions, avatar.reach) for code in codes]
     return avatar, [MotionCode.from_expression(arguments.expression)]
 
 

@@ -10,6 +10,13 @@ FOVEATION_KINDS = ("none", "fixed", "gaze")  # sharp everywhere; around what is 
 STEREO_CHOICES = ("auto", "passes", "layers")  # as measured; one eye after the other; both at once where the driver can
 
 MIN_PICTURE_PX, MAX_PICTURE_PX = 16, 8192
+# What a motion's weights are: how far a head goes along its own shapes, or what a tracking network said of a face.
+EXPRESSIONS = ("solved", "network")
+
+
+def add_expressions_flag(parser: argparse.ArgumentParser, text: str) -> None:
+    """`--expressions solved|network`, the first by default."""
+    parser.add_argument("--expressions", choices=EXPRESSIONS, default=EXPRESSIONS[0], help=text)
 
 
 def picture_size(text: str) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from avatar3d.avatar import (
 )
 from avatar3d.camera import Camera
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
+from avatar3d.motion.retarget import Reach
 
 EYE_RADIUS_M = 0.0125
 EYE_X_M = 0.031
@@ -361,6 +362,7 @@ def synthetic_avatar(seed: int = 0, hair: bool = True, field: bool = True, baked
         photo_motion=MotionCode.from_expression(
             {"mouthSmileLeft": 0.4, "mouthSmileRight": 0.35, "jawOpen": 0.05}
         ),
+        reach=Reach(np.full(52, 0.1), np.full(52, 0.75), np.full((2, 52), 0.25), np.full((2, 52), 0.125)),
         valid_yaw_deg=(-35.0, 42.0),
         provenance={"made_by": "tests/make_avatar.py", "seed": seed},
     )

@@ -111,6 +111,7 @@ def test_least_avatar(avatar: Avatar, tmp_path: Path) -> None:
         texture_deltas=[],
         photo_camera=None,
         photo_motion=None,
+        reach=None,
         provenance={},
         expression=np.zeros_like(avatar.expression),
     )
@@ -423,6 +424,10 @@ def _damage_base_color(document: dict, body: bytes) -> bytes:
         (_edited(lambda d: _content(d)["light"].pop()), "light does not have the shape"),
         (_edited(lambda d: _content(d)["photoCamera"].update(near=20.0)), "expected 0 < near < far"),
         (_edited(lambda d: _content(d).pop("mesh")), "mesh is not an object"),
+        (_edited(lambda d: _content(d)["reach"]["rest"].pop()), "rest does not have the shape"),
+        (_edited(lambda d: _content(d)["reach"]["full"].__setitem__(3, 0.0)), "reach .* is out of bounds"),
+        (_edited(lambda d: _content(d)["reach"]["corrections"][0].__setitem__(3, 1e9)), "reach .* is out of bounds"),
+        (_edited(lambda d: _content(d)["reach"]["answers"].extend([[0.0] * 52] * 40)), "answers"),
         (_edited(lambda d: _content(d).pop("hair")), "baked hair but no hair"),
         (_edited(lambda d: d["buffers"][0].update(uri="https://example.com/a.bin")), "one buffer of its own"),
     ],

@@ -23,6 +23,7 @@ from avatar3d.enroll.crop import WorkPicture, between, crop
 from avatar3d.enroll.ears import fit_ears
 from avatar3d.enroll.hair import HairResult, build_hair
 from avatar3d.enroll.outline import meet_outline
+from avatar3d.enroll.reach import learn_reach
 from avatar3d.enroll.refine_hair import refine_hair, settle_hair
 from avatar3d.enroll.segment import WORK_IOD_PX, segment
 from avatar3d.enroll.settle import settle_texture
@@ -104,7 +105,8 @@ def enroll(
 
     progress(0.03, "finding the face")
     with watch("face"):
-        face = FaceTracker().track(photo.rgb, options.face_index, options.face_box, Path(photo_path).name)
+        tracker = FaceTracker()
+        face = tracker.track(photo.rgb, options.face_index, options.face_box, Path(photo_path).name)
     warnings = [*photo.notes, *face.notes]
 
     progress(0.08, "fitting the head")
@@ -144,6 +146,9 @@ def enroll(
             size=2048 if fit.iod_px > LARGE_ATLAS_IOD_PX else 1024,
         )
     avatar = _assemble(head, fit, skin, hair, face.landmarks.yaw_rad)
+
+    with watch("reach"):
+        avatar = replace(avatar, reach=learn_reach(avatar, face.blendshapes, tracker))
 
     with watch("clothes"):
         clothes = dress(photo.rgb, face.landmarks.points_px, fit, head, coarse, segmentation, avatar)

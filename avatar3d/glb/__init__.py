@@ -6,7 +6,8 @@ buffer views where the data is there already. Its version 2, with A = {bufferVie
 P = {bufferView, mimeType, width, height}; a P with a step for each channel, or an A of u8 with one for each first index, holds
 values (byte - 128) * step; T = {step, levels [P]}:
 
-    version, light [9][3], shadingPower, validYawDeg [2], provenance {}, photoCamera {}, photoMotion {}
+    version, light [9][3], shadingPower, validYawDeg [2], provenance {}, photoCamera {}, photoMotion {},
+    reach {rest [52], full [52], answers [N][52], corrections [N][52]}: avatar3d.motion.retarget
     mesh     vertices uv weld headWeight vertexAlpha fieldWeight landmarkTriangles landmarkBarycentric: A
              joints {name: [3]}; primitives [{mesh, primitive, part, firstVertex, vertexCount}]: the core's, whose
              indices count from firstVertex; faceRuns [[primitive, faces]]: the original order of the faces

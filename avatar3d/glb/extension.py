@@ -76,6 +76,12 @@ def extension(writer: GltfWriter, avatar: Avatar, core: Core, byte_field: bool) 
             "gaze": motion.gaze.tolist(),
             "confidence": motion.confidence.tolist(),
         }
+    if avatar.reach is not None:
+        reach = avatar.reach
+        content["reach"] = {
+            name: np.asarray(getattr(reach, name), np.float64).tolist()
+            for name in ("rest", "full", "answers", "corrections")
+        }
     return content
 
 

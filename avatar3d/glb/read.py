@@ -19,6 +19,7 @@ from avatar3d.camera import Camera
 from avatar3d.gltf import GltfReader, Json
 from avatar3d.int8 import Bytes
 from avatar3d.motion.code import ARKIT_NAMES, MotionCode
+from avatar3d.motion.retarget import MAX_SAMPLES, Reach
 
 MAX_VERTICES = 200_000
 MAX_DELTAS = 64
@@ -65,6 +66,7 @@ def avatar_of(reader: GltfReader, content: Json, version: int) -> Avatar:
         baked=_read_baked(reader, reader.member(content, "baked"), version, hair) if "baked" in content else None,
         photo_camera=_read_camera(reader, content) if "photoCamera" in content else None,
         photo_motion=_read_motion(reader, content) if "photoMotion" in content else None,
+        reach=_read_reach(reader, content) if "reach" in content else None,
         valid_yaw_deg=(low_yaw, high_yaw),
         provenance=reader.member(content, "provenance"),
     )
@@ -286,6 +288,16 @@ def _read_camera(reader: GltfReader, content: Json) -> Camera:
     translation = reader.numbers(value, "t", (3,))
     width, height = (reader.integer(value, key, 1, 16384) for key in ("width", "height"))
     return Camera(width, height, intrinsics, rotation, translation, near, far, name)
+
+
+def _read_reach(reader: GltfReader, content: Json) -> Reach:
+    value = reader.member(content, "reach")
+    count = len(reader.entries(value, "answers", MAX_SAMPLES))
+    rest, full = (reader.numbers(value, key, (52,)) for key in ("rest", "full"))
+    answers, corrections = (
+        reader.numbers(value, key, (count, 52)) if count else np.zeros((0, 52)) for key in ("answers", "corrections")
+    )
+    return Reach(rest, full, answers, corrections)
 
 
 def _read_motion(reader: GltfReader, content: Json) -> MotionCode:

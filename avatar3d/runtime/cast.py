@@ -13,6 +13,7 @@ from avatar3d.avatar import Avatar
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.mirror import mirrored
+from avatar3d.motion.retarget import HEAD, retargeted
 from avatar3d.runtime.gaze import Gaze, follow, wanted_angles, with_gaze
 from avatar3d.runtime.pipeline import Pipeline, Source
 from avatar3d.runtime.replay import open_live
@@ -21,18 +22,23 @@ from avatar3d.runtime.trace import Trace
 
 @dataclass
 class Role:
-    """One head: its avatar, what moves it, and how. eye_contact: it looks at the viewer. mirror: shown as in a mirror."""
+    """One head: its avatar, what moves it, and how. eye_contact: it looks at the viewer. mirror: shown as in a mirror.
+
+    dialect: what the weights of its source mean (motion/retarget).
+    """
 
     avatar: Avatar
     pipeline: Pipeline
     eye_contact: bool = False
     mirror: bool = False
+    dialect: str = HEAD
     _gaze: Gaze | None = None
 
     def motion(self, time_ns: int, viewer_m: np.ndarray | None) -> tuple[MotionCode, int | None]:
         """(motion for a time, capture time of its newest measurement). viewer_m: (3,) in the head's frame, None: not known."""
         moment = self.pipeline.at(time_ns)
-        code = mirrored(moment.motion) if self.mirror else moment.motion
+        code = retargeted(moment.motion, self.dialect, self.avatar.reach)
+        code = mirrored(code) if self.mirror else code
         if self.eye_contact and viewer_m is not None:
             self._gaze = follow(self._gaze, wanted_angles(code, self.avatar.joints, viewer_m), time_ns / 1e9)
             code = with_gaze(code, self._gaze.angles)
@@ -109,7 +115,7 @@ def open_cast(
             spec = motions[index] if index < len(motions) else "idle"
             source = None if spec == "idle" else opener(spec)
             pipeline = Pipeline(source, silent_s, index, trace=trace, name=str(index), reopen=partial(opener, spec))
-            roles.append(Role(avatar, pipeline, eye_contact, mirror))
+            roles.append(Role(avatar, pipeline, eye_contact, mirror, getattr(source, "dialect", HEAD)))
     except BaseException:
         Cast(roles).close()
         raise

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
+from avatar3d.motion.retarget import HEAD
 from avatar3d.runtime.pipeline import Source
 
 MAX_CODES = 400_000  # close to two hours at 60 Hz
@@ -34,6 +35,7 @@ class Replay:
         self._clock_ns, self._sleep = clock_ns, sleep
         self._started_ns: int | None = None
         self._next = 0
+        self.dialect = HEAD
         self._closed = False
         span = codes[-1].time_ns - codes[0].time_ns
         period = span // (len(codes) - 1) if len(codes) > 1 and span > 0 else DEFAULT_PERIOD_NS
@@ -85,4 +87,6 @@ def open_live(text: str) -> Source:
             break
         codes.append(code)
     source.close()
-    return Replay(codes)
+    replay = Replay(codes)
+    replay.dialect = source.dialect
+    return replay

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from avatar3d.errors import InputError, WorkError
+from avatar3d.flags import EXPRESSIONS, add_expressions_flag
 from avatar3d.progress import ProgressBar
 from avatar3d.text import whole_number
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 OUTPUT_SUFFIXES = (".csv", ".jsonl")
 MAX_FACES, MAX_CAMERA = 8, 9999
-EXPRESSIONS = ("solved", "network")
 DEFAULT_CALIBRATION_S = 3.0
 CAMERA_FPS = 30.0  # of the preview and the timecodes of a camera
 
@@ -28,10 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--out", type=Path, help="motion codes: .csv in Live Link Face columns, or .jsonl")
     parser.add_argument("--faces", type=int, default=1, metavar="N", help="how many faces to follow (1 to 8)")
     parser.add_argument("--face", type=int, metavar="N", help="which of them to write: 0 appeared first; default: seen longest")
-    parser.add_argument(
-        "--expressions", choices=EXPRESSIONS, default=EXPRESSIONS[0],
-        help="solve them on the person's own head, or take the blendshape network's answers as they are",
-    )  # fmt: skip
+    add_expressions_flag(parser, "solve them on the person's own head, or take the blendshape network's answers as they are")
     parser.add_argument("--smooth", action="store_true", help="write the codes behind the One-Euro filter")
     parser.add_argument("--preview", type=Path, metavar="FILE.mp4", help="film of the landmarks beside the driven head")
     parser.add_argument("--avatar", type=Path, metavar="FILE.glb", help="whose head the preview drives (default: average)")
@@ -77,7 +74,8 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
             def each(frame: TrackedFrame) -> None:
                 add(preview.compose(frame, drive(frame), draw))
 
-        result = track(source, arguments.faces, limit=limit, progress=progress, each=each, solved=arguments.expressions == "solved")
+        solved = arguments.expressions == EXPRESSIONS[0]
+        result = track(source, arguments.faces, limit=limit, progress=progress, each=each, solved=solved)
         identity = arguments.face if arguments.face is not None else result.longest()
         codes = result.codes.get(identity, []) if identity is not None else []
         if not codes:  # raised in here, so that no film is left

@@ -10,10 +10,11 @@ import numpy as np
 from avatar3d.errors import InputError
 from avatar3d.motion.calibrate import Calibration, read_calibration
 from avatar3d.motion.code import MotionCode
+from avatar3d.motion.retarget import DIALECTS, HEAD, NETWORK
 from avatar3d.motion.sources.base import SourceBase, Spec
 from avatar3d.text import whole_number
 from avatar3d.tracking import frames
-from avatar3d.tracking.command import EXPRESSIONS, MAX_CAMERA, MAX_FACES
+from avatar3d.tracking.command import MAX_CAMERA, MAX_FACES
 from avatar3d.tracking.frames import FrameSource
 from avatar3d.tracking.track import tracker_of
 
@@ -24,6 +25,7 @@ class CaptureSource(SourceBase):
     def __init__(self, capture: FrameSource, face: int, calibration: Calibration | None, solved: bool = True) -> None:
         super().__init__()
         self.live = capture.live
+        self.dialect = HEAD if solved or calibration is not None else NETWORK
         self._capture, self._face, self._calibration = capture, face, calibration
         self._tracker = tracker_of(capture, face + 1, solved=solved)
         self._frames: Iterator[tuple[int, np.ndarray]] = iter(capture)
@@ -50,12 +52,12 @@ class CaptureSource(SourceBase):
 
 def _options(spec: Spec) -> tuple[int, Calibration | None, bool]:
     spec.only("face", "calibration", "expressions")
-    expressions = spec.options.get("expressions", EXPRESSIONS[0])
-    if expressions not in EXPRESSIONS:
-        raise InputError(f"{spec.text!r}: expressions={expressions} is not one of {', '.join(EXPRESSIONS)}")
+    expressions = spec.options.get("expressions", HEAD)
+    if expressions not in DIALECTS:
+        raise InputError(f"{spec.text!r}: expressions={expressions} is not one of {', '.join(DIALECTS)}")
     face = spec.integer("face", 0, 0, MAX_FACES - 1)
     path = spec.options.get("calibration")
-    return face, None if path is None else read_calibration(Path(path)), expressions == EXPRESSIONS[0]
+    return face, None if path is None else read_calibration(Path(path)), expressions == HEAD
 
 
 def open_video(spec: Spec) -> CaptureSource:

@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 
 from avatar3d.errors import InputError, WorkError
+from avatar3d.motion.retarget import DIALECTS
 from avatar3d.motion.sources.base import MotionSource, Spec
 
 ENTRY_POINT_GROUP = "avatar3d.motion_sources"
@@ -26,6 +27,8 @@ BUILT_IN: dict[str, str] = {
     "vmc": "avatar3d.motion.sources.vmc:open_vmc",
 }
 
+TELL_THEMSELVES = ("camera", "video")  # what their weights mean follows from how they are told
+
 
 def schemes() -> list[str]:
     """The schemes that can be opened here, plug-ins included."""
@@ -35,10 +38,28 @@ def schemes() -> list[str]:
 def open_source(text: str) -> MotionSource:
     """Open the source that `SCHEME:TARGET?key=value` names; close it when done.
 
+    Any takes `expressions=network`: its weights are a tracking network's answers as they are, to be led to the head they drive.
+
     Raises InputError for an unknown scheme, a wrong option or an unreadable file; WorkError when a port, a camera or a
     package is missing.
     """
     spec = Spec.parse(text)
+    dialect = None if spec.scheme in TELL_THEMSELVES else _dialect(spec)
+    source = _open(spec)
+    if dialect is not None:
+        source.dialect = dialect
+    return source
+
+
+def _dialect(spec: Spec) -> str | None:
+    """What the option `expressions` says of the weights of any source, taken out of the spec; None where it says nothing."""
+    dialect = spec.options.pop("expressions", None)
+    if dialect is not None and dialect not in DIALECTS:
+        raise InputError(f"{spec.text!r}: expressions={dialect} is not one of {', '.join(DIALECTS)}")
+    return dialect
+
+
+def _open(spec: Spec) -> MotionSource:
     if spec.scheme in BUILT_IN:
         module, _, function = BUILT_IN[spec.scheme].partition(":")
         return getattr(import_module(module), function)(spec)

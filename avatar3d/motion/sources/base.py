@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.door import Door
+from avatar3d.motion.retarget import HEAD
 from avatar3d.text import whole_number
 
 LOOPBACK = "127.0.0.1"
@@ -29,10 +30,12 @@ class MotionSource(Protocol):
     """Gives motion codes of one face.
 
     live: codes come as time passes and `read` waits for the next; otherwise the source is a recording, read as fast as wanted.
-    ended: no code will come any more. door: counts of codes admitted, mended and refused.
+    dialect: what its weights mean, see motion/retarget. ended: no code will come any more. door: counts of codes admitted,
+    mended and refused.
     """
 
     live: bool
+    dialect: str
     door: Door
 
     @property
@@ -49,6 +52,7 @@ class SourceBase:
     """Context management and iteration for sources; iterating a live source ends when it is closed."""
 
     live = True
+    dialect = HEAD
 
     def __init__(self) -> None:
         self.door = Door()
