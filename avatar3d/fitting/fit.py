@@ -48,6 +48,9 @@ OPPOSED_SIGMA = 0.15  # of the lesser of two opposed weights: a jaw does not go 
 EXPRESSION_SIGMA = 0.5  # of a weight about the blendshape network's answer, against residuals in mm
 DEPTH_WEIGHT = 0.1  # of the network's z against its x and y: it errs by 1.4 mm from face to face; the modes know depth better
 OFFSET_NOISE_MM = 0.25  # of a landmark in the picture, where the model's shapes are done
+# Of what the shapes leave over, so much of the part that differs from side to side is taken for the face's own; the rest is the
+# network's guess at the side that is turned away. The shapes themselves are as crooked as scanned people.
+CROOKED_SHARE = 0.5
 DEPTH_SCALE = 1.03  # the network's z in its own pixels over true depth, measured against a real scan (tools/measure_fit.py)
 OUTLINE_WEIGHT = 0.6  # outline points slide on the silhouette
 FEATURE_WEIGHT = 1.6  # of eyes and lips: there a millimetre is seen
@@ -182,12 +185,19 @@ def _unexplained(head: HeadModel, basis: _Basis, posed: np.ndarray, points: np.n
     projected, depth = camera.project(head.landmark_points(posed))
     depth, points = depth * MM, points[: len(projected)]
     plane = (points[:, :2] - projected) / np.diag(camera.intrinsics)[:2] * depth[:, None]
+    seen = plane @ camera.rotation[:2]
+    seen += (1 - CROOKED_SHARE) / 2 * (seen[_twins(basis.template)] * (-1, 1, 1) - seen)
     # Where on the template, so that lips and lids that meet in the photo are told apart no worse than at rest.
-    field = offset_field(basis.template, plane, basis.weight, head.vertices * MM, OFFSET_NOISE_MM) @ camera.rotation[:2]
+    field = offset_field(basis.template, seen, basis.weight, head.vertices * MM, OFFSET_NOISE_MM)
     for side in (head.vertices[:, 0] > 0, head.vertices[:, 0] <= 0):
         ball = (head.vertex_part == EYES) & side
         field[ball] = field[ball & (head.vertices[:, 2] > np.median(head.vertices[ball, 2]))].mean(0)
     return (field / MM).astype(np.float32)
+
+
+def _twins(places: np.ndarray) -> np.ndarray:
+    """(K,) for each of (K, 3) places on the template the one at its mirror image."""
+    return ((places[:, None] * (-1, 1, 1) - places) ** 2).sum(2).argmin(1)
 
 
 def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
