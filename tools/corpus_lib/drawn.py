@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from avatar3d import models
-from avatar3d.enroll.agreement import face_height
+from avatar3d.enroll.agreement import HEAD_FROM, face_height, outline_error
 from avatar3d.enroll.crop import resample
 from tools.masks import Mask, known, rasterise, read_mask
 
@@ -19,6 +19,8 @@ from .views import Drawer, Seen
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "masks"
 # What lies before skin and hair, or may be either: the avatar is not judged there.
 UNJUDGED = ("beard", "glasses", "hat", "hand")
+HEAD = ("hair", "beard", "skin", "neck", "glasses", "hat")  # what has one outline together
+BESIDE_PX = 12  # an outline this near to a hand or clothes may be theirs
 
 
 @lru_cache(maxsize=1)
@@ -55,7 +57,11 @@ def iou(a: np.ndarray, b: np.ndarray, where: np.ndarray) -> float | None:
 
 
 def agreement(mask: Mask, entry: Entry, seen: Seen, drawer: Drawer) -> dict[str, float | None]:
-    """{hair_iou, skin_iou}: of the hair in the whole picture about the head, of the skin (face, ears, neck) above the chin."""
+    """{hair_iou, skin_iou, outline_mm} of the avatar against the mask.
+
+    Of the hair in the whole picture about the head, of the skin (face, ears, neck) above the chin; the mean distance between the
+    outlines of the whole heads, both ways, above HEAD_FROM, where neither a hand nor clothes lie before or beside them.
+    """
     matrix = seen.work.matrix.copy()
     if entry.crop is not None:
         matrix[:, 2] -= matrix[:, :2] @ np.array(entry.crop[:2], float)
@@ -69,8 +75,15 @@ def agreement(mask: Mask, entry: Entry, seen: Seen, drawer: Drawer) -> dict[str,
     assert drawer.avatar.photo_motion is not None
     cover, hair = drawer.shares(seen.work.camera, drawer.avatar.photo_motion)
     judged = brought(known(mask)) & ~region(*UNJUDGED)
-    above = face_height(seen.work.landmarks_px, cover.shape) > 0
+    height = face_height(seen.work.landmarks_px, cover.shape)
+    above = height > 0
+    side = 2 * BESIDE_PX + 1
+    near = cv2.dilate(region("hand", "clothes", "other").astype(np.uint8), np.ones((side, side), np.uint8)) > 0
+    outline_px, _ = outline_error(cover > 0.5, region(*HEAD), brought(known(mask)) & (height > HEAD_FROM) & ~near)
+    camera = seen.work.camera
+    mm = 1000 * float(camera.to_camera(np.zeros(3))[2]) / float(camera.intrinsics[0, 0])
     return {
         "hair_iou": iou(hair > 0.5, region("hair"), judged),
         "skin_iou": iou((cover > 0.5) & (hair <= 0.5), region("skin", "neck"), judged & above),
+        "outline_mm": round(outline_px * mm, 2) if np.isfinite(outline_px) else None,
     }

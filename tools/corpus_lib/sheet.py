@@ -98,7 +98,7 @@ def driven(pairs: list[tuple[Picture, Picture]], title: str) -> Picture:
 def _header(row: dict[str, Any], width: int) -> Picture:
     bar = np.full((46, width, 3), PAPER, np.uint8)
     names = ("silhouette_error_mm", "silhouette_iou", "photo_psnr_db", "identity_front", "identity_30", "identity_neutral",
-             "size_by_iris_pct", "iod_mm", "hair_iou", "skin_iou", "seconds_total")  # fmt: skip
+             "size_by_iris_pct", "iod_mm", "hair_iou", "skin_iou", "outline_mm", "seconds_total")  # fmt: skip
     figures = "  ".join(f"{name.replace('_', ' ')} {row[name]}" for name in names if row.get(name) is not None)
     bar = _written(bar, f"{row['id']} ({row['half']})  {figures}", (6, 17), 0.45)
     return _written(bar, "; ".join(row.get("warnings") or ["no warning"])[:300], (6, 38), 0.42)

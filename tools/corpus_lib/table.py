@@ -16,6 +16,7 @@ COLUMNS: tuple[tuple[str, str, int, int], ...] = (
     ("silhouette_iou", "IoU", 3, -1),
     ("hair_iou", "hair", 3, -1),
     ("skin_iou", "skin", 3, -1),
+    ("outline_mm", "true mm", 2, 1),
     ("photo_psnr_db", "PSNR", 1, -1),
     ("identity_front", "id 0", 3, 1),
     ("identity_30", "id 30", 3, 1),
