@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from avatar3d.errors import InputError
 
@@ -147,11 +147,28 @@ def _write_nameless(target: Path, data: bytes, shared: bool) -> bool:
     return True
 
 
+def open_regular(path: str | Path, what: str) -> BinaryIO:
+    """A file open for reading; raises InputError, calling it `what`, where there is none.
+
+    What is no regular file is refused too: a pipe waits for a writer for ever, a device may give bytes without end.
+    """
+    try:
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, a socket or a device"
+            raise InputError(f"cannot read the {what} {path}: it is {kind}; name a file")
+        return Path(path).open("rb")
+    except ValueError as error:  # a name that holds a null character
+        raise InputError(f"cannot read the {what} {str(path)!r}: {error}") from error
+    except OSError as error:
+        raise InputError(f"cannot read the {what} {path}: {error.strerror}") from error
+
+
 def read_bounded(path: str | Path, what: str, max_bytes: int) -> bytes:
-    """The bytes of a file; raises InputError, calling it `what`, where it cannot be read or has more than max_bytes."""
+    """The bytes of a file; raises InputError, calling it `what`, as `open_regular` does and where it has more than max_bytes."""
     data = bytearray()
     try:
-        with Path(path).open("rb") as stream:
+        with open_regular(path, what) as stream:
             while len(data) <= max_bytes and (block := stream.read(READ_BYTES)):  # a read takes the room it asks for at once
                 data += block
     except OSError as error:

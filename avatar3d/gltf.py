@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 from PIL import Image
 
 from avatar3d.errors import InputError
-from avatar3d.files import read_bounded
+from avatar3d.files import open_regular, read_bounded
 
 Json = dict[str, Any]
 
@@ -203,16 +204,12 @@ class GltfWriter:
 def read_file(path: str | Path) -> bytes:
     """The bytes of a GLB file; raises InputError where there is none or it is larger than MAX_FILE_BYTES."""
     path = Path(path)
-    try:
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path} is a folder or a device; give the path of a GLB avatar")
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise InputError(
-                f"{path} is {size / 2**20:.0f} MiB; an avatar is at most {MAX_FILE_BYTES // 2**20} MiB, so this is another file"
-            )
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; give the path of a GLB avatar") from error
+    with open_regular(path, "avatar") as stream:
+        size = os.fstat(stream.fileno()).st_size
+    if size > MAX_FILE_BYTES:
+        raise InputError(
+            f"{path} is {size / 2**20:.0f} MiB; an avatar is at most {MAX_FILE_BYTES // 2**20} MiB, so this is another file"
+        )
     return read_bounded(path, "avatar", MAX_FILE_BYTES)
 
 

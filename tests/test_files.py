@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import struct
 import tracemalloc
 import zipfile
@@ -24,6 +25,14 @@ from avatar3d.files import (
     replacing,
     write_bytes,
 )
+from avatar3d.glb import read_glb
+from avatar3d.motion.calibrate import read_calibration
+from avatar3d.motion.csv import read_motion_csv
+from avatar3d.motion.jsonl import read_motion_jsonl
+from avatar3d.motion.sources import open_source
+from avatar3d.net.token import read_token
+from avatar3d.photo import load_photo
+from avatar3d.tracking.frames import open_video
 
 
 @pytest.mark.parametrize(
@@ -69,8 +78,31 @@ def test_large_and_missing_files_are_refused(tmp_path: Path) -> None:
         read_bounded(tmp_path / "a", "settings", 1000)
     with pytest.raises(InputError, match="cannot read the settings .*No such file"):
         read_bounded(tmp_path / "b", "settings", 1000)
-    with pytest.raises(InputError, match="cannot read the settings .*[Dd]irectory"):
+    with pytest.raises(InputError, match="cannot read the settings .*it is a folder"):
         read_bounded(tmp_path, "settings", 1000)
+
+
+READERS = {
+    "settings": lambda path: read_bounded(path, "settings", 1000),
+    "YAML": lambda path: read_yaml(path, "settings", 1000),
+    "motion as CSV": read_motion_csv,
+    "motion as JSON lines": read_motion_jsonl,
+    "source csv:": lambda path: open_source(f"csv:{path}"),
+    "source json:": lambda path: open_source(f"json:{path}"),
+    "calibration": read_calibration,
+    "token": lambda path: read_token(file=path),
+    "avatar": read_glb,
+    "photo": load_photo,
+    "video": open_video,
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_what_never_ends_or_never_begins_is_refused_at_once(read, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path / "a\0b"):
+        with pytest.raises(InputError):
+            read(path)
 
 
 def test_reading_asks_for_no_more_room_than_the_file_takes(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from avatar3d.errors import InputError
-from avatar3d.files import write_bytes
+from avatar3d.files import read_bounded, write_bytes
 from avatar3d.motion.code import ARKIT_NAMES, MotionCode, look_angles, quaternion_matrix
 
 DEFAULT_FPS = 60.0  # what the app records at unless told otherwise; the FF of a timecode counts in it
@@ -151,14 +151,7 @@ def head_rotation(yaw: float, pitch: float, roll: float) -> np.ndarray:
 
 def _rows(path: Path) -> Iterator[list[str]]:
     try:
-        if path.is_dir():
-            raise InputError(f"cannot read {path}: it is a folder; name a CSV file of motion codes")
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise InputError(f"{path} is {size / 1e6:.0f} MB, more than the {MAX_BYTES // 10**6} MB a recording may have")
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot read the motion file {path}: {error.strerror}") from error
+        text = read_bounded(path, "motion file", MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not a text file; expected CSV as the Live Link Face app records it") from error
     return csv.reader(io.StringIO(text, newline=""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from avatar3d.errors import InputError
-from avatar3d.files import write_bytes
+from avatar3d.files import open_regular, write_bytes
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.csv import MAX_BYTES, MAX_ROWS
 from avatar3d.motion.door import Door
@@ -85,11 +86,9 @@ def read_lines(path: str | Path, parse: Callable[[bytes], MotionCode | None], ex
     path = Path(path)
     codes: list[MotionCode] = []
     try:
-        if path.is_dir():
-            raise InputError(f"cannot read {path}: it is a folder; name a file of JSON lines")
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{path} is larger than the {MAX_BYTES // 10**6} MB a recording may have")
-        with path.open("rb") as stream:
+        with open_regular(path, "motion file") as stream:
+            if os.fstat(stream.fileno()).st_size > MAX_BYTES:
+                raise InputError(f"{path} is larger than the {MAX_BYTES // 10**6} MB a recording may have")
             line = 0
             while data := stream.readline(MAX_LINE + 1):
                 line += 1

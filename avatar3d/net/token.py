@@ -7,6 +7,7 @@ import secrets
 from pathlib import Path
 
 from avatar3d.errors import InputError
+from avatar3d.files import read_bounded
 
 ENVIRONMENT = "AVATAR3D_TOKEN"
 MIN_LENGTH, MAX_LENGTH = 8, 256  # characters
@@ -29,11 +30,7 @@ def read_token(text: str | None = None, file: str | Path | None = None) -> str |
     if file is not None:
         origin = f"the token in {file}"
         try:
-            with Path(file).open("rb") as stream:
-                data = stream.read(4 * MAX_LENGTH + 2)
-            text = data.decode().strip()
-        except OSError as error:
-            raise InputError(f"cannot read the token file {file}: {error.strerror}") from error
+            text = read_bounded(file, "token file", 4 * MAX_LENGTH + 2).decode().strip()
         except UnicodeDecodeError as error:
             raise InputError(f"{file} is not a text file with a token") from error
     elif text is None:
