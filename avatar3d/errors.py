@@ -1,6 +1,6 @@
 """The two errors a user sees as one sentence; anything else is a bug and keeps its traceback."""
 
-from avatar3d.text import printable
+from avatar3d.text import printable, without_tokens
 
 MAX_SENTENCE = 500  # characters; what a damaged file holds may be quoted in one
 
@@ -8,12 +8,14 @@ MAX_SENTENCE = 500  # characters; what a damaged file holds may be quoted in one
 class Avatar3dError(Exception):
     """Base of the errors that end a command with one sentence on stderr.
 
-    Whatever is quoted, the sentence is one line of printable characters, cut in its middle where it is longer than MAX_SENTENCE.
+    Whatever is quoted, the sentence is one line of printable characters, without the token of a
+    specification, cut in its middle where it is longer than MAX_SENTENCE.
     """
 
     exit_code = 1
 
     def __init__(self, sentence: str) -> None:
+        sentence = without_tokens(sentence)
         if len(sentence) > MAX_SENTENCE:
             sentence = f"{sentence[: MAX_SENTENCE // 2]} … {sentence[-MAX_SENTENCE // 3 :]}"
         super().__init__(printable(sentence))

@@ -1,9 +1,10 @@
-"""Text that comes from outside or goes to a terminal: whole numbers read strictly, and lines without control characters."""
+"""Text that comes from outside or goes to a terminal: whole numbers read strictly, lines without control characters or secrets."""
 
 from __future__ import annotations
 
 import re
 
+_TOKEN = re.compile(r"([?&]token=)[^&'\"\s]+")
 _WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
@@ -20,3 +21,8 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else " " for character in text)
+
+
+def without_tokens(text: str) -> str:
+    """A specification, or a line that quotes one, with the value of each `?token=` left out: nothing that is printed tells it."""
+    return _TOKEN.sub("\\1…", text)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.sources.base import Spec
 from avatar3d.net.link import LinkName
-from avatar3d.text import printable, whole_number
+from avatar3d.text import printable, whole_number, without_tokens
 
 
 @pytest.mark.parametrize("text", ["", "²", "٣", "１", "--5", "+5", "1_000", " 1", "1 ", "1\n", "0x10", "1e3", "9" * 19, "-"])
@@ -40,3 +40,10 @@ def test_what_is_printed_moves_no_cursor(text):
 def test_letters_and_signs_of_any_script_stay():
     assert printable("Zoë × 中文 σ") == "Zoë × 中文 σ"
     assert printable("a\x1b[31mb\x07") == "a [31mb "
+
+
+@pytest.mark.parametrize("text", ["net:9310?token=open%20sesame&x=1", "net:x?a=1&token=opensesame", "'net:1?token=sesame' is bad"])
+def test_no_line_for_a_person_tells_a_token(text):
+    for line in (without_tokens(text), str(InputError(text)), str(WorkError(text))):
+        assert "sesame" not in line and "token=…" in line
+    assert "sesame" not in Spec.parse(text.strip("'")).text

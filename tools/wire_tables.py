@@ -38,6 +38,7 @@ RATE_MARKS = ("<!-- bit rates: tools/wire_tables.py -->", "<!-- end of bit rates
 HZ = 60
 TOKEN = b"a token of the golden vectors"
 STARTED_UNIX_NS = 1_790_000_000_123_000_000
+SALT = 0xABCDEF
 LEARN_AGES = (1, 2, 3, 4, 6, 12)
 LEARN_SHARE = 0.1  # of each count: what one person's minute says of everyone's
 LOWEST, HIGHEST = 64, (1 << layout.PROBABILITY_BITS) - 64
@@ -68,8 +69,13 @@ def browser_text() -> str:
     value = {
         "id": layout.layout_id(),
         "version": layout.VERSION,
+        "encrypted": layout.ENCRYPTED,
         "tagBytes": layout.TAG_BYTES,
         "keyLabel": layout.KEY_LABEL.decode(),
+        "scrypt": [layout.SCRYPT_N, layout.SCRYPT_R, layout.SCRYPT_P],
+        "sessionBytes": layout.SESSION_BYTES,
+        "sequenceBytes": layout.SEQUENCE_BYTES,
+        "timeBytes": layout.TIME_BYTES,
         "tickNs": layout.TICK_NS,
         "maxPacket": layout.MAX_PACKET,
         "maxReference": layout.MAX_REFERENCE,
@@ -111,11 +117,16 @@ def browser_text() -> str:
 
 
 def golden() -> dict[str, object]:
-    """Packets of a generated head with what they decode to; 40 frames, one lost, acknowledgements for the middle ones."""
-    sender = Sender(TOKEN, 0, STARTED_UNIX_NS)
+    """Packets of a generated head with what they decode to; 40 frames, one lost, acknowledgements for the middle ones.
+
+    The first 30 are encrypted, the rest come from a sender that was started again and does not encrypt.
+    """
+    sender = Sender(TOKEN, 0, STARTED_UNIX_NS, encrypted=True, salt=SALT)
     receiver = Receiver(TOKEN, max_age_s=None)
     packets = []
     for number, code in enumerate(generated_codes(seconds=40 / HZ)[0]):
+        if number == 30:
+            sender = Sender(TOKEN, 0, STARTED_UNIX_NS + 1_000_000, salt=SALT)
         packet = sender.packet(code, code.time_ns)
         if number == 9:
             continue
@@ -173,7 +184,7 @@ def stream(
     """
     random = np.random.default_rng(seed)
     began_ns = 1_000_000_000
-    sender, receiver = Sender(TOKEN, began_ns, STARTED_UNIX_NS), Receiver(TOKEN, max_age_s=None)
+    sender, receiver = Sender(TOKEN, began_ns, STARTED_UNIX_NS, encrypted=True), Receiver(TOKEN, max_age_s=None)
     buffer = JitterBuffer()
     flying: list[tuple[int, int, bool, bytes]] = []
     sent = size = back = 0
@@ -249,7 +260,7 @@ def rate_text(clip: list[MotionCode], seconds: float) -> str:
         "its frames played at 60 Hz": list(clip),
         "generated, with noise": generated_codes(seconds=8.0)[0],
     }
-    lines = ["kbit/s at 60 packets a second with headers and tags, without those of UDP and IP (13.4); raw float32 takes 129.", ""]
+    lines = ["kbit/s at 60 encrypted packets a second with headers and tags, without UDP's and IP's (13.4); raw float32 takes 129.", ""]
     lines += ["| motion | key frame, bytes | differing by 1 / 2 / 3 packets | with answers | one way |", "|---|---|---|---|---|"]
     for name, codes in motions.items():
         frames = [wire.quantise(code) for code in codes]

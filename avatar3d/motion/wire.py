@@ -1,4 +1,4 @@
-"""The wire format's codec: a motion code to quantised integers, integers to bytes and back, packets sealed and opened.
+"""The wire format's codec: a motion code to quantised integers, integers to bytes and back, and headers. Sealing is in seal.py.
 
 Every frame is a list of CHANNELS integers. A packet holds them as differences from an earlier frame that it names, or from nothing (a
 key frame), through an adaptive binary range coder whose probabilities start anew in each packet: any packet whose reference is there
@@ -7,8 +7,6 @@ can be decoded, whatever else was lost. What the bytes mean is in wire_layout.py
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -229,11 +227,13 @@ class Header:
     layout: int = LAYOUT_ID
     round_trip: int = UNKNOWN_ROUND_TRIP
     held: int = 0
+    encrypted: bool = False
 
     def pack(self) -> bytes:
         """The header's bytes; numbers wider than their field lose their high part."""
         low = self.reference if self.kind == COMPACT else self.kind
-        parts = [layout.VERSION << 4 | low] + [getattr(self, field.name) for field in HEADERS[self.kind][1:]]
+        version = layout.ENCRYPTED if self.encrypted else layout.VERSION
+        parts = [version << 4 | low] + [getattr(self, field.name) for field in HEADERS[self.kind][1:]]
         return b"".join(
             (part & (1 << 8 * field.bytes) - 1).to_bytes(field.bytes, "big")
             for part, field in zip(parts, HEADERS[self.kind], strict=True)
@@ -249,44 +249,23 @@ def _kind(low: int) -> int:
 
 
 def read_header(packet: bytes) -> Header | None:
-    """The header of a packet of this version, or None for anything else. Nothing in it is to be believed before `Seal.fits`."""
+    """The header of a packet of this version, or None for anything else. Believe nothing in it before its tag was found right."""
     if not packet or len(packet) > layout.MAX_PACKET:
         return None
     version, low = divmod(packet[0], 16)
     kind = _kind(low)
-    if version != layout.VERSION or kind not in HEADERS or len(packet) < HEADER_BYTES[kind] + TAG_BYTES:
+    if version not in (layout.VERSION, layout.ENCRYPTED) or kind not in HEADERS or len(packet) < HEADER_BYTES[kind] + TAG_BYTES:
         return None
     values, place = {"reference": low if kind == COMPACT else 0}, 1
     for field in HEADERS[kind][1:]:
         values[field.name] = int.from_bytes(packet[place : place + field.bytes], "big")
         place += field.bytes
-    return Header(kind, **values)
+    return Header(kind, encrypted=version == layout.ENCRYPTED, **values)
 
 
 def payload(packet: bytes) -> bytes:
     """What lies between the header and the tag of a packet that `read_header` knew."""
     return packet[HEADER_BYTES[_kind(packet[0] & 15)] : -TAG_BYTES]
-
-
-class Seal:
-    """Makes and checks the tags of one token: HMAC-SHA256 over session, whole sequence, whole time and the packet, cut.
-
-    The key is not the token itself, so that a tag says nothing of a token that is used elsewhere too.
-    """
-
-    def __init__(self, token: bytes) -> None:
-        key = hmac.new(token, layout.KEY_LABEL, hashlib.sha256).digest()
-        self._keyed = hmac.new(key, digestmod=hashlib.sha256)
-
-    def tag(self, session: int, sequence: int, time: int, body: bytes) -> bytes:
-        """The tag of a packet without its tag."""
-        keyed = self._keyed.copy()
-        keyed.update(session.to_bytes(5, "big") + sequence.to_bytes(4, "big") + time.to_bytes(5, "big") + body)
-        return keyed.digest()[:TAG_BYTES]
-
-    def fits(self, session: int, sequence: int, time: int, packet: bytes) -> bool:
-        """Whether a packet carries the tag that these numbers and the token ask for."""
-        return hmac.compare_digest(self.tag(session, sequence, time, packet[:-TAG_BYTES]), packet[-TAG_BYTES:])
 
 
 def whole(low: int, bits: int, near: int) -> int:

@@ -15,10 +15,14 @@ from avatar3d.motion.filter import GROUPS as WEIGHT_GROUPS
 from avatar3d.motion.filter import WEIGHT_GROUP
 from avatar3d.motion.wire_model import STARTS
 
-VERSION = 1
+VERSION = 2  # of packets in the clear; encrypted ones say ENCRYPTED in its place
+ENCRYPTED = 3
 # Of HMAC-SHA256. A forger needs 2**39 tries on average for one frame: eight years at all that is let in (net/receiver.py).
 TAG_BYTES = 5
-KEY_LABEL = b"avatar3d wire 1"  # the packets' key is HMAC-SHA256(token, label)
+KEY_LABEL = b"avatar3d wire 2"  # salt of scrypt, whose cost comes next (RFC 7914): 32 MiB and 50 to 100 ms for each token tried
+SCRYPT_N, SCRYPT_R, SCRYPT_P = 1 << 15, 8, 1
+SALT_BITS = 24  # random part of a session
+SESSION_BYTES, SEQUENCE_BYTES, TIME_BYTES = 8, 4, 5  # whole numbers as tags and ciphers take them
 EPOCH_UNIX_S = 1_704_067_200  # 2024-01-01 UTC; sessions are counted from it in milliseconds
 TICK_NS = 100_000  # of times and round trips
 # Low half of the first byte: how many packets back the frame is from which a compact packet differs (0: a key frame, from none),
@@ -50,7 +54,7 @@ class Group:
 
 
 def _kind(low: str) -> Field:
-    return Field("kind", 1, f"{VERSION} (version) in the high half; in the low half {low}")
+    return Field("kind", 1, f"{VERSION} (version; {ENCRYPTED}: encrypted) in the high half; in the low half {low}")
 
 
 HEADERS: dict[int, tuple[Field, ...]] = {
@@ -62,15 +66,15 @@ HEADERS: dict[int, tuple[Field, ...]] = {
     FULL: (
         _kind(f"{FULL}; always a key frame"),
         Field("layout", 2, "checksum of this definition; a packet of another one is refused"),
-        Field("session", 5, "when the sender started, milliseconds since 2024-01-01 UTC"),
-        Field("sequence", 4, "the packet's number"),
-        Field("time", 5, "capture time, 0.1 ms since the sender started"),
+        Field("session", SESSION_BYTES, "when the sender started, milliseconds since 2024-01-01 UTC; the low 24 bits are random"),
+        Field("sequence", SEQUENCE_BYTES, "the packet's number"),
+        Field("time", TIME_BYTES, "capture time, 0.1 ms since the sender started"),
         Field("round_trip", 2, "shortest round trip that acknowledgements showed, 0.1 ms; all ones: not known"),
     ),
     ACK: (
         _kind(f"{ACK}; nothing but the tag follows"),
-        Field("session", 5, "the session answered"),
-        Field("sequence", 4, "newest frame that was decoded"),
+        Field("session", SALT_BITS // 8, "low bytes of the session answered"),
+        Field("sequence", SEQUENCE_BYTES, "newest frame that was decoded"),
         Field("held", 2, "from its arrival to this answer, 0.1 ms"),
     ),
 }
@@ -132,7 +136,7 @@ TOP = 1 << 24
 def layout_id() -> int:
     """Sixteen bits that change with the definition."""
     described = repr((
-        VERSION, TAG_BYTES, TICK_NS, HEADERS, GROUPS, PARTNER, CONFIDENCE_PARTNER, KEY_FAMILY, FAMILIES,
+        VERSION, ENCRYPTED, TAG_BYTES, TICK_NS, HEADERS, GROUPS, PARTNER, CONFIDENCE_PARTNER, KEY_FAMILY, FAMILIES,
         PREFIX_BINS, MAX_BITS, SIGNS, AGES, SIZES, PROBABILITY_BITS, ADAPT, STARTS,
     ))  # fmt: skip
     return zlib.crc32(described.encode()) & 0xFFFF

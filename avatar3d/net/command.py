@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from contextlib import ExitStack
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from avatar3d.errors import InputError, WorkError
+from avatar3d.extras import install_extra
 
 if TYPE_CHECKING:
     from avatar3d.motion.code import MotionCode
+    from avatar3d.net.link import LinkName
     from avatar3d.net.receiver import Receiver
 
 DEFAULT_LINK = "9310"  # UDP on loopback
@@ -51,6 +54,7 @@ def add_arguments_listen(parser: argparse.ArgumentParser) -> None:
 def _add_token_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token", help="the secret both ends share (others see it in the process list; a file is better)")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="the same from a file; else AVATAR3D_TOKEN; else one is made")
+    parser.add_argument("--plain", action="store_true", help="without encryption: whoever is on the way sees the face")
 
 
 def run_stream(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
@@ -59,6 +63,7 @@ def run_stream(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
     Raises InputError and WorkError as the parts do.
     """
     _check_rate(arguments)
+    from avatar3d.motion.seal import can_encrypt
     from avatar3d.net.link import LinkName, open_outlet
     from avatar3d.net.sender import Sender
     from avatar3d.runtime.replay import open_live
@@ -69,12 +74,14 @@ def run_stream(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
     with ExitStack() as stack:
         source = open_live(arguments.source)
         stack.callback(source.close)
-        token = _token(arguments, "listen")
+        token = _token(arguments, name, "listen", stack)
+        encrypted = not arguments.plain and (not name.local or can_encrypt())
+        sender = Sender(token, encrypted=encrypted, scope=name.scope)
         outlet = open_outlet(name, token)
         stack.callback(outlet.close)
         if not name.local:
-            print(f"avatar3d: motion leaves this machine for {name.text}: authentic, but not secret", file=sys.stderr)
-        sender = Sender(token)
+            how = "encrypted" if encrypted else "NOT encrypted: whoever is on the way sees the face move"
+            print(f"avatar3d: motion leaves this machine for {name.text}: {how}", file=sys.stderr)
         began_ns = time.monotonic_ns()
         first_ns = last_ns = None
         captured_ns = -(1 << 62)
@@ -104,6 +111,7 @@ def run_stream(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
         "jump_frames_max": None,
         "round_trip_ms": None if sender.round_trip_ns is None else round(sender.round_trip_ns / 1e6, 2),
         "to": name.text,
+        "encrypted": encrypted,
     }
     return report, [f"{len(sizes)} packets to {name.text}, {report['kbit_per_s']} kbit/s"]
 
@@ -114,8 +122,8 @@ def run_listen(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
     Raises InputError and WorkError as the parts do; WorkError when no stream came.
     """
     _check_rate(arguments)
-    if arguments.max_age < 0:
-        raise InputError(f"--max-age {arguments.max_age:g} is negative; 0 accepts any age")
+    if not 0 <= arguments.max_age < math.inf:
+        raise InputError(f"--max-age {arguments.max_age:g} is not a number of seconds; 0 accepts any age")
     if arguments.out is not None:
         if arguments.out.suffix.lower() not in OUTPUT_SUFFIXES:
             raise InputError(f"cannot write motion codes as {arguments.out.name}: expected a name that ends in .csv or .jsonl")
@@ -123,15 +131,20 @@ def run_listen(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
 
         check_writable(arguments.out)
     from avatar3d.motion.csv import MAX_ROWS
+    from avatar3d.motion.seal import need_encryption
     from avatar3d.net.link import LinkName, open_inlet
     from avatar3d.net.source import NetSource
 
     name = LinkName.parse(arguments.link)
-    token = _token(arguments, "stream")
+    plain = arguments.plain or name.local
+    if not plain:
+        need_encryption()
     codes: list[MotionCode] = []
     shown = 0
-    source = NetSource(open_inlet(name, token), token, arguments.hz, arguments.max_age or None)
-    with source:
+    with ExitStack() as stack:
+        token = _token(arguments, name, "stream", stack)
+        source = NetSource(open_inlet(name, token), token, arguments.hz, arguments.max_age or None, plain, name.scope)
+        stack.enter_context(source)
         began_ns = heard_ns = time.monotonic_ns()
         first_ns = None
         try:
@@ -178,18 +191,20 @@ def _check_rate(arguments: argparse.Namespace) -> None:
         raise InputError(f"--hz {arguments.hz:g} is outside 1..{MAX_HZ:g}")
     for option in ("seconds", "silence"):
         value = getattr(arguments, option, None)
-        if value is not None and not value > 0:
-            raise InputError(f"--{option} {value:g} is not a time; expected more than 0")
+        if value is not None and not 0 < value < math.inf:
+            raise InputError(f"--{option} {value:g} is not a time; expected seconds above 0")
 
 
-def _token(arguments: argparse.Namespace, other: str) -> bytes:
-    """The token given, or a new one that is printed for the other end."""
-    from avatar3d.net.token import make_token, read_token
+def _token(arguments: argparse.Namespace, name: LinkName, other: str, stack: ExitStack) -> bytes:
+    """The token given, or a new one, for which the other end finds a file while this one runs; a token is never printed."""
+    from avatar3d.net.token import make_token, read_token, token_file
 
-    token = read_token(arguments.token, arguments.token_file)
+    token = read_token(arguments.token, arguments.token_file, name.local)
     if token is None:
         token = make_token()
-        print(f"avatar3d: made the token {token}; give it to avatar3d {other} as --token", file=sys.stderr, flush=True)
+        path = stack.enter_context(token_file(token))
+        where = "" if name.local else " (copied to the other machine by a safe way)"
+        print(f"avatar3d: made a token; give it to avatar3d {other} as --token-file {path}{where}", file=sys.stderr, flush=True)
     return token.encode()
 
 
@@ -209,6 +224,10 @@ def _why_nothing(link: str, receiver: Receiver) -> str:
         return f"no stream came on {link}: {counts['forged']} packets did not fit the token; give both ends the same"
     if counts["stale"]:
         return f"no stream came on {link}: captures were too old by the clocks of both machines; set them, or pass --max-age 0"
+    if counts["plain"]:
+        return f"no stream came on {link}: the sender does not encrypt; let it, or pass --plain here if everyone may see the face"
+    if counts["encrypted"]:
+        return f"no stream came on {link}: it is encrypted, which needs the package cryptography; run: {install_extra('net')}"
     if counts["other layout"]:
         return f"no stream came on {link}: the sender is of another version of avatar3d; update both"
     return f"no stream came on {link}; start avatar3d stream there"

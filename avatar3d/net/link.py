@@ -62,6 +62,11 @@ class LinkName:
         return cls(scheme, host, number, text=text)
 
     @property
+    def scope(self) -> bytes:
+        """What both ends know of the link and keys are bound to: the head's name of zenoh, so that none is played as another."""
+        return self.head.encode()
+
+    @property
     def local(self) -> bool:
         """Whether it stays on this machine."""
         if self.scheme == "zenoh":

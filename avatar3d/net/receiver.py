@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from avatar3d.motion import wire
 from avatar3d.motion.code import MotionCode
-from avatar3d.motion.wire import Frame, Header, Seal
-from avatar3d.motion.wire_layout import ACK, COMPACT, EPOCH_UNIX_S, FULL, TICK_NS, UNKNOWN_ROUND_TRIP
+from avatar3d.motion.seal import Seal, can_encrypt
+from avatar3d.motion.wire import Frame, Header
+from avatar3d.motion.wire_layout import ACK, COMPACT, EPOCH_UNIX_S, FULL, SALT_BITS, TICK_NS, UNKNOWN_ROUND_TRIP
 
 WINDOW = 1 << (wire.SEQUENCE_BITS - 1)  # sequences behind the newest in which a packet can still be told from its replay
 KEPT_FRAMES = 64  # from which later packets may differ; with those that come late, a second's worth
@@ -55,15 +56,20 @@ class Receiver:
     """Follows one stream at a time: the session that started last of those that know the token.
 
     counts: packets by what became of them (COUNTS). session: of the stream, None before the first. round_trip_ns: as the sender
-    measured it, None where it has no answers. max_age_s: None believes captures of any age. wall_ns: the wall clock.
+    measured it, None where it has no answers. max_age_s: None believes captures of any age. wall_ns: the wall clock. plain: whether
+    packets that are not encrypted are believed. scope: the head's name of the link.
     """
 
-    COUNTS = ("decoded", "foreign", "flooded", "forged", "replayed", "stale", "other layout", "lost reference", "damaged")
+    COUNTS = (
+        "decoded", "foreign", "flooded", "forged", "replayed", "stale", "other layout", "lost reference", "damaged",
+        "plain", "encrypted",
+    )  # fmt: skip
 
     def __init__(
-        self, token: bytes, max_age_s: float | None = MAX_AGE_S, wall_ns: Callable[[], int] = time.time_ns
-    ) -> None:
-        self._seal = Seal(token)
+        self, token: bytes, max_age_s: float | None = MAX_AGE_S, wall_ns: Callable[[], int] = time.time_ns, plain: bool = True,
+        scope: bytes = b"",
+    ) -> None:  # fmt: skip
+        self._seal, self._plain, self._deciphers = Seal(token, scope), plain, can_encrypt()
         self._max_age_s, self._wall_ns = max_age_s, wall_ns
         self.counts: Counter[str] = Counter()
         self.session: int | None = None
@@ -129,7 +135,8 @@ class Receiver:
         self._address, self._heard_ns = address, now_ns
         self.bytes += len(packet)
         self.packets += 1
-        return self._decode(header, wire.payload(packet), now_ns)
+        data = wire.payload(packet)
+        return self._decode(header, self._seal.cipher(header.session, header.sequence, data) if header.encrypted else data, now_ns)
 
     def acknowledgement(self, now_ns: int) -> bytes | None:
         """The packet to send back, or None while there is nothing new to acknowledge."""
@@ -171,8 +178,11 @@ class Receiver:
         if sequence >= 1 << 32 or when >= 1 << 40 or not self._seal.fits(session, sequence, when, packet):
             self.counts["forged"] += 1
             return None
+        if not (self._deciphers if header.encrypted else self._plain):
+            self.counts["encrypted" if header.encrypted else "plain"] += 1
+            return None
         if header.kind == FULL:
-            age_s = self._wall_ns() / 1e9 - (EPOCH_UNIX_S + session / 1e3 + when * TICK_NS / 1e9)
+            age_s = self._wall_ns() / 1e9 - (EPOCH_UNIX_S + (session >> SALT_BITS) / 1e3 + when * TICK_NS / 1e9)
             if self._max_age_s is not None and abs(age_s) > self._max_age_s:
                 self.counts["stale"] += 1
                 return None
@@ -185,7 +195,7 @@ class Receiver:
         self._mark(sequence)
         if sequence == self._newest:
             self._time = when
-        return Header(header.kind, sequence, when, header.reference, session)
+        return Header(header.kind, sequence, when, header.reference, session, encrypted=header.encrypted)
 
     def _came(self, sequence: int) -> bool:
         back = self._newest - sequence

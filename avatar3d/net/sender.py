@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 
 from avatar3d.motion import wire
 from avatar3d.motion.code import MotionCode
-from avatar3d.motion.wire import Frame, Header, Seal
-from avatar3d.motion.wire_layout import ACK, COMPACT, EPOCH_UNIX_S, FULL, MAX_REFERENCE, TICK_NS, UNKNOWN_ROUND_TRIP
+from avatar3d.motion.seal import Seal, need_encryption
+from avatar3d.motion.wire import Frame, Header
+from avatar3d.motion.wire_layout import ACK, COMPACT, EPOCH_UNIX_S, FULL, MAX_REFERENCE, SALT_BITS, TICK_NS, UNKNOWN_ROUND_TRIP
 
 # A late joiner, or one that lost its way, waits for a full header: the next key frame's after the first, at the latest the second.
 FULL_EVERY_NS, FULL_LATEST_NS = 300_000_000, 400_000_000
@@ -23,13 +25,22 @@ ROUND_TRIP_LEAK = 0.01  # share by which the shortest round trip is let go with 
 
 
 class Sender:
-    """One session. started_ns: monotonic; started_unix_ns: the same instant on the wall clock."""
+    """One session. started_ns: monotonic; started_unix_ns: the same instant on the wall clock. scope: the head's name of the link.
 
-    def __init__(self, token: bytes, started_ns: int | None = None, started_unix_ns: int | None = None) -> None:
-        self._seal = Seal(token)
+    salt: the session's random part, given for tests only. Raises WorkError for `encrypted` without the package cryptography.
+    """
+
+    def __init__(
+        self, token: bytes, started_ns: int | None = None, started_unix_ns: int | None = None, encrypted: bool = False,
+        scope: bytes = b"", salt: int | None = None,
+    ) -> None:  # fmt: skip
+        if encrypted:
+            need_encryption()
+        self._seal, self._encrypted = Seal(token, scope), encrypted
         self._started_ns = time.monotonic_ns() if started_ns is None else started_ns
         unix_ns = time.time_ns() if started_unix_ns is None else started_unix_ns
-        self.session = max(0, unix_ns // 1_000_000 - EPOCH_UNIX_S * 1000) & 0xFFFFFFFFFF
+        started_ms = max(0, unix_ns // 1_000_000 - EPOCH_UNIX_S * 1000) & 0xFFFFFFFFFF
+        self.session = started_ms << SALT_BITS | (secrets.randbits(SALT_BITS) if salt is None else salt)
         self.sequence = -1  # of the last packet
         self._frames: dict[int, Frame] = {}
         self._sent_ns: dict[int, int] = {}
@@ -58,12 +69,14 @@ class Sender:
             round_trip = UNKNOWN_ROUND_TRIP
             if self.round_trip_ns is not None:
                 round_trip = min(round(self.round_trip_ns / TICK_NS), UNKNOWN_ROUND_TRIP - 1)
-            header = Header(FULL, self.sequence, ticks, session=self.session, round_trip=round_trip)
+            header = Header(FULL, self.sequence, ticks, session=self.session, round_trip=round_trip, encrypted=self._encrypted)
         else:
-            header = Header(COMPACT, self.sequence, ticks, 0 if reference < 0 else self.sequence - reference)
+            age = 0 if reference < 0 else self.sequence - reference
+            header = Header(COMPACT, self.sequence, ticks, age, encrypted=self._encrypted)
         if reference < 0:
             self._anchor = self.sequence
-        body = header.pack() + wire.encode(frame, self._frames.get(reference), header.reference)
+        data = wire.encode(frame, self._frames.get(reference), header.reference)
+        body = header.pack() + (self._seal.cipher(self.session, self.sequence, data) if self._encrypted else data)
         self._frames[self.sequence], self._sent_ns[self.sequence] = frame, now_ns
         for kept in (self._frames, self._sent_ns):
             kept.pop(self.sequence - KEPT, None)
@@ -73,7 +86,7 @@ class Sender:
     def answered(self, packet: bytes, now_ns: int) -> bool:
         """Take an acknowledgement; False, and nothing else, for what is not one of this session."""
         header = wire.read_header(packet)
-        if header is None or header.kind != ACK or header.session != self.session:
+        if header is None or header.kind != ACK or header.session != self.session & ((1 << SALT_BITS) - 1):
             return False
         sent_ns = self._sent_ns.get(header.sequence)
         if sent_ns is None or not self._seal.fits(self.session, header.sequence, 0, packet):

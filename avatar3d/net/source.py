@@ -6,6 +6,7 @@ import time
 
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
+from avatar3d.motion.seal import need_encryption
 from avatar3d.motion.sources.base import SourceBase, Spec
 from avatar3d.net.jitter import JitterBuffer
 from avatar3d.net.link import Inlet, LinkName, open_inlet
@@ -17,12 +18,14 @@ MAX_AGE_LIMIT_S = 86_400
 
 
 class NetSource(SourceBase):
-    """Codes at even instants from an inlet. hz: how many a second. read gives None while nothing comes."""
+    """Codes at even instants from an inlet. hz: how many a second. plain, scope: of `Receiver`. read gives None while nothing comes."""
 
-    def __init__(self, inlet: Inlet, token: bytes, hz: float = HZ, max_age_s: float | None = MAX_AGE_S) -> None:
+    def __init__(
+        self, inlet: Inlet, token: bytes, hz: float = HZ, max_age_s: float | None = MAX_AGE_S, plain: bool = True, scope: bytes = b""
+    ) -> None:
         super().__init__()
         self._inlet = inlet
-        self.receiver = Receiver(token, max_age_s)
+        self.receiver = Receiver(token, max_age_s, plain=plain, scope=scope)
         self.buffer = JitterBuffer()
         self._period_ns = round(1e9 / hz)
         self._due_ns = 0
@@ -61,7 +64,7 @@ class NetSource(SourceBase):
             answer = self.receiver.acknowledgement(time.monotonic_ns()) if arrivals else None
             if answer is not None:
                 self._inlet.answer(answer, address)
-        self.door.refused = sum(self.receiver.counts[kind] for kind in ("forged", "replayed", "stale", "flooded"))
+        self.door.refused = sum(self.receiver.counts[kind] for kind in ("forged", "replayed", "stale", "flooded", "plain", "encrypted"))
 
     def close(self) -> None:
         super().close()
@@ -69,11 +72,17 @@ class NetSource(SourceBase):
 
 
 def open_net(spec: Spec) -> NetSource:
-    """A stream: `net:PORT`, `net:ws:HOST:PORT` or `net:zenoh:HEAD`, with `?token=` or `?token_file=` or the environment's token."""
-    spec.only("token", "token_file", "max_age")
-    token = read_token(spec.options.get("token"), spec.options.get("token_file"))
+    """A stream: `net:PORT`, `net:ws:HOST:PORT` or `net:zenoh:HEAD`, with `?token=` or `?token_file=` or the environment's token.
+
+    `plain=1` believes a stream from another machine that is not encrypted.
+    """
+    spec.only("token", "token_file", "max_age", "plain")
+    name = LinkName.parse(spec.target)
+    token = read_token(spec.options.get("token"), spec.options.get("token_file"), name.local)
     if token is None:
         raise InputError(f"{spec.text!r} needs the sender's token: ?token=…, ?token_file=FILE or {ENVIRONMENT} in the environment")
     max_age_s = spec.integer("max_age", round(MAX_AGE_S), 0, MAX_AGE_LIMIT_S)
-    inlet = open_inlet(LinkName.parse(spec.target), token.encode())
-    return NetSource(inlet, token.encode(), max_age_s=max_age_s or None)
+    plain = bool(spec.integer("plain", int(name.local), 0, 1))
+    if not plain:
+        need_encryption()
+    return NetSource(open_inlet(name, token.encode()), token.encode(), max_age_s=max_age_s or None, plain=plain, scope=name.scope)

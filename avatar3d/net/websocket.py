@@ -1,21 +1,25 @@
-"""Streams over WebSocket, for browsers: the sender serves, whoever knows the token connects. Library: websockets."""
+"""Streams over WebSocket, for browsers: the sender serves, whoever knows the token connects. Library: websockets.
+
+The token is never sent. The sender begins with 16 random bytes; the listener answers with 16 of its own and HMAC-SHA256 over
+"listener", both; the sender closes, or shows with HMAC-SHA256 over "sender", both that it knows the token too; packets follow.
+"""
 
 from __future__ import annotations
 
 import errno
 import hmac
 import logging
+import secrets
 import socket
 import threading
 import time
 from collections import deque
 from contextlib import suppress
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, quote, urlsplit
 
 from avatar3d.errors import InputError, WorkError
 from avatar3d.extras import install_extra
+from avatar3d.motion.seal import derived_key
 from avatar3d.motion.wire_layout import MAX_PACKET
 from avatar3d.net.link import LinkName
 
@@ -27,6 +31,8 @@ MAX_CLIENTS = 32
 MAX_OPEN = 64  # connections, whether they have shown a token or not; a new one takes the place of the oldest that has not
 OPEN_S = 5.0  # in which one has to have shown it
 REST_S = 0.1  # after the system had no descriptor to spare
+NONCE_BYTES, PROOF_BYTES = 16, 32
+WRONG_TOKEN, FULL_HOUSE = 4401, 4503  # close codes, after HTTP's
 WRONG_WAIT_S = 0.5  # before a wrong token is answered: MAX_OPEN of them then try some hundred a second, not thousands
 QUEUED = 12  # packets kept for a client that is slow: 0.2 s; then the oldest are dropped
 RETRY_S = 0.5
@@ -44,6 +50,10 @@ def _library() -> Any:
     except ModuleNotFoundError as error:
         raise WorkError(f"ws: needs the package websockets; run: {install_extra('net')}") from error
     return websockets
+
+
+def _proof(key: bytes, who: bytes, sender_nonce: bytes, listener_nonce: bytes) -> bytes:
+    return hmac.digest(key, who + sender_nonce + listener_nonce, "sha256")
 
 
 class _Gate(socket.socket):
@@ -89,20 +99,20 @@ class _Gate(socket.socket):
 
 
 class WebSocketOutlet:
-    """A server. Packets of a client that knows the token go into its own short queue; nothing from clients is read."""
+    """A server. Packets of a client that knows the token go into its own short queue; of what clients say only the proof is read."""
 
     def __init__(self, name: LinkName, token: bytes) -> None:
         _library()
         from websockets.sync.server import serve
 
-        self._token = token
+        self._key = derived_key(token, b"websocket")
         self._queues: dict[int, deque[bytes]] = {}
         self._changed = threading.Condition()
         self._closed = False
         try:
             self._gate = _Gate(name.host, name.port)
             self._server = serve(
-                self._feed, sock=self._gate, process_request=self._admit, compression=None, max_size=MAX_PACKET, max_queue=4,
+                self._feed, sock=self._gate, compression=None, max_size=MAX_PACKET, max_queue=4,
                 open_timeout=OPEN_S, logger=_QUIET,
             )  # fmt: skip
         except OSError as error:
@@ -120,22 +130,32 @@ class WebSocketOutlet:
         """How many are connected."""
         return len(self._queues)
 
-    def _admit(self, connection: ServerConnection, request: Any) -> Any:
-        """None for a client that may come in, else the answer that turns it away."""
-        try:
-            given = parse_qs(urlsplit(request.path).query).get("token", [""])[0]
-        except ValueError:  # an address that is none
-            given = ""
-        if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._token):
+    def _knows(self, connection: ServerConnection) -> bool:
+        """Whether a client shows within OPEN_S that it knows the token, and is shown the same; else the connection is closed."""
+        challenge = secrets.token_bytes(NONCE_BYTES)
+        connection.send(challenge)
+        answer = connection.recv(timeout=OPEN_S)
+        if not isinstance(answer, bytes) or len(answer) != NONCE_BYTES + PROOF_BYTES:
+            answer = bytes(NONCE_BYTES + PROOF_BYTES)
+        nonce, proof = answer[:NONCE_BYTES], answer[NONCE_BYTES:]
+        if not hmac.compare_digest(proof, _proof(self._key, b"listener", challenge, nonce)):
             time.sleep(WRONG_WAIT_S)
-            return connection.respond(HTTPStatus.UNAUTHORIZED, "the token is wrong\n")
+            connection.close(WRONG_TOKEN, "the token is wrong")
+            return False
         if self.clients >= MAX_CLIENTS:
-            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, f"{MAX_CLIENTS} clients are connected already\n")
-        return None
+            connection.close(FULL_HOUSE, f"{MAX_CLIENTS} clients are connected already")
+            return False
+        connection.send(_proof(self._key, b"sender", challenge, nonce))
+        return True
 
     def _feed(self, connection: ServerConnection) -> None:
         from websockets.exceptions import ConnectionClosed
 
+        try:
+            if not self._knows(connection):
+                return
+        except (ConnectionClosed, TimeoutError):
+            return
         queue: deque[bytes] = deque(maxlen=QUEUED)
         self._gate.admit(connection.socket)
         with self._changed:
@@ -178,14 +198,14 @@ class WebSocketInlet:
 
     def __init__(self, name: LinkName, token: bytes) -> None:
         _library()
-        self._name = name
+        self._name, self._key = name, derived_key(token, b"websocket")
         host = f"[{name.host}]" if ":" in name.host else name.host
-        self._uri = f"ws://{host}:{name.port}/?token={quote(token, safe='')}"
+        self._uri = f"ws://{host}:{name.port}/"
         self._connection: ClientConnection | None = None
         self._retry_s = 0.0
 
     def receive(self, timeout_s: float) -> list[tuple[bytes, object]]:
-        """Raises InputError when the sender turns the token away."""
+        """Raises InputError when the sender turns the token away, or does not know it."""
         from websockets.exceptions import ConnectionClosed
 
         connection = self._connection or self._connect(timeout_s)
@@ -204,7 +224,7 @@ class WebSocketInlet:
         return found
 
     def _connect(self, timeout_s: float) -> ClientConnection | None:
-        from websockets.exceptions import InvalidStatus, WebSocketException
+        from websockets.exceptions import ConnectionClosed, WebSocketException
         from websockets.sync.client import connect
 
         wait_s = self._retry_s - time.monotonic()
@@ -212,14 +232,34 @@ class WebSocketInlet:
             time.sleep(min(wait_s, max(0.0, timeout_s)))
             return None
         self._retry_s = time.monotonic() + RETRY_S
+        connection = None
         try:
-            self._connection = connect(self._uri, open_timeout=CONNECT_S, compression=None, max_size=MAX_PACKET, proxy=None)
-        except InvalidStatus as error:
-            if error.response.status_code == HTTPStatus.UNAUTHORIZED:
-                raise InputError(f"{self._name.text}: the sender does not know this token; give both ends the same") from error
+            connection = connect(self._uri, open_timeout=CONNECT_S, compression=None, max_size=MAX_PACKET, proxy=None)
+            knows = self._both_know(connection)
+        except ConnectionClosed as error:
+            knows = error.rcvd is None or error.rcvd.code != WRONG_TOKEN
+            connection = None
         except (OSError, TimeoutError, WebSocketException):
-            pass  # nobody serves yet
-        return self._connection
+            knows = True  # nobody serves yet, for all we know
+            if connection is not None:
+                connection.close()
+            connection = None
+        if not knows:
+            if connection is not None:
+                connection.close()
+            raise InputError(f"{self._name.text}: the sender does not know this token; give both ends the same")
+        self._connection = connection
+        return connection
+
+    def _both_know(self, connection: ClientConnection) -> bool:
+        """Show that we know the token; whether the sender showed it too."""
+        challenge = connection.recv(timeout=CONNECT_S)
+        if not isinstance(challenge, bytes) or len(challenge) != NONCE_BYTES:
+            return False
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        connection.send(nonce + _proof(self._key, b"listener", challenge, nonce))
+        answer = connection.recv(timeout=CONNECT_S)
+        return isinstance(answer, bytes) and hmac.compare_digest(answer, _proof(self._key, b"sender", challenge, nonce))
 
     def answer(self, packet: bytes, address: object) -> None:
         pass

@@ -136,43 +136,124 @@ function whole(low, bits, near) {
 /** How many low bits of a number a compact header tells. */
 const lowBits = (name) => 8 * headers[kinds.compact].find((field) => field.name === name).bytes;
 
+/** Big-endian bytes of a number below 2**53. */
 function bytesOf(number, count) {
   return Array.from({ length: count }, (_, i) => Math.floor(number / 2 ** (8 * (count - 1 - i))) % 256);
 }
 
 /** Numbers of a packet's header and where its payload begins, or null for what is no packet with a frame. */
 function readHeader(packet) {
-  if (packet.length === 0 || packet.length > LAYOUT.maxPacket || packet[0] >> 4 !== LAYOUT.version) return null;
+  if (packet.length === 0 || packet.length > LAYOUT.maxPacket || (packet[0] >> 4 !== LAYOUT.version && packet[0] >> 4 !== LAYOUT.encrypted)) {
+    return null;
+  }
   const low = packet[0] & 15;
   const kind = low <= LAYOUT.maxReference ? kinds.compact : low;
   if (kind !== kinds.compact && kind !== kinds.full) return null;
-  const header = { kind, reference: kind === kinds.compact ? low : 0 };
+  const header = { kind, reference: kind === kinds.compact ? low : 0, encrypted: packet[0] >> 4 === LAYOUT.encrypted };
   let place = 1;
   for (const field of headers[kind].slice(1)) {
-    header[field.name] = 0;
-    for (let i = 0; i < field.bytes; i++) header[field.name] = header[field.name] * 256 + (packet[place++] ?? 0);
+    const bytes = packet.subarray(place, (place += field.bytes));
+    // A session is wider than a number: text of one length, which sorts as the numbers do.
+    if (field.name === "session") header.session = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    else header[field.name] = bytes.reduce((sum, byte) => sum * 256 + byte, 0);
   }
   if (packet.length < place + LAYOUT.tagBytes) return null;
   return { ...header, start: place };
 }
 
+// --- keys
+
+/** The Salsa20/8 core (RFC 7914, 3) of 16 words, in place; x: room for 16 words. */
+function salsa(words, x) {
+  x.set(words);
+  const mix = (to, a, b, bits) => {
+    const sum = (x[a] + x[b]) | 0;
+    x[to] ^= (sum << bits) | (sum >>> (32 - bits));
+  };
+  const quarter = (a, b, c, d) => {
+    mix(b, a, d, 7);
+    mix(c, b, a, 9);
+    mix(d, c, b, 13);
+    mix(a, d, c, 18);
+  };
+  for (let round = 0; round < 4; round++) {
+    quarter(0, 4, 8, 12);
+    quarter(5, 9, 13, 1);
+    quarter(10, 14, 2, 6);
+    quarter(15, 3, 7, 11);
+    quarter(0, 1, 2, 3);
+    quarter(5, 6, 7, 4);
+    quarter(10, 11, 8, 9);
+    quarter(15, 12, 13, 14);
+  }
+  for (let i = 0; i < 16; i++) words[i] += x[i];
+}
+
+/** scryptBlockMix (RFC 7914, 4) of 2r blocks of 16 words, in place; `other` is as large. */
+function blockMix(block, other, room) {
+  const blocks = block.length / 16;
+  const last = block.slice(-16);
+  for (let i = 0; i < blocks; i++) {
+    for (let k = 0; k < 16; k++) last[k] ^= block[16 * i + k];
+    salsa(last, room);
+    other.set(last, 16 * (i % 2 ? (blocks + i - 1) / 2 : i / 2));
+  }
+  block.set(other);
+}
+
+/** 32 bytes of a password by scrypt (RFC 7914) with p = 1, which browsers lack; takes 128 · cost · r bytes for its time. */
+async function scrypt(password, salt, cost, r) {
+  const key = await crypto.subtle.importKey("raw", password, "PBKDF2", false, ["deriveBits"]);
+  const stretch = async (salt, bytes) =>
+    crypto.subtle.deriveBits({ name: "PBKDF2", hash: "SHA-256", salt, iterations: 1 }, key, 8 * bytes);
+  const block = new Uint32Array(await stretch(salt, 128 * r)); // little-endian, as every machine with a browser is
+  const [other, room] = [new Uint32Array(block.length), new Uint32Array(16)];
+  const table = new Uint32Array(cost * block.length);
+  for (let i = 0; i < cost; i++) {
+    table.set(block, i * block.length);
+    blockMix(block, other, room);
+  }
+  for (let i = 0; i < cost; i++) {
+    const from = (block[block.length - 16] & (cost - 1)) * block.length;
+    for (let k = 0; k < block.length; k++) block[k] ^= table[from + k];
+    blockMix(block, other, room);
+  }
+  return new Uint8Array(await stretch(new Uint8Array(block.buffer), 32));
+}
+
+const text = (value) => new TextEncoder().encode(value);
+
+async function hmac(key, data) {
+  const imported = await crypto.subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  return new Uint8Array(await crypto.subtle.sign("HMAC", imported, data));
+}
+
+/** The keys of a token (avatar3d/motion/seal.py): for tags, ciphers and the proof to a WebSocket's other end. */
+async function keysOf(token) {
+  const [cost, r] = LAYOUT.scrypt;
+  const stretched = await scrypt(text(token), text(LAYOUT.keyLabel), cost, r);
+  const [tag, cipher, proof] = await Promise.all(["tag\0", "cipher\0", "websocket\0"].map((purpose) => hmac(stretched, text(purpose))));
+  return {
+    tag: await crypto.subtle.importKey("raw", tag, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]),
+    cipher: await crypto.subtle.importKey("raw", cipher, "AES-CTR", false, ["encrypt"]),
+    proof,
+  };
+}
+
+/** Whether two byte strings are the same, in a time that does not tell where they differ. */
+const same = (a, b) => a.length === b.length && a.reduce((wrong, byte, i) => wrong | (byte ^ b[i]), 0) === 0;
+
 /** Follows one stream over a link that keeps packets in order (a WebSocket). Needs crypto.subtle: https, or a page of localhost. */
 export class WireReceiver {
-  /** token: the text both ends share. */
-  constructor(token) {
-    this.key = this.#key(new TextEncoder().encode(token));
+  /** token: the text both ends share. plain: whether packets that are not encrypted are believed. */
+  constructor(token, { plain = false } = {}) {
+    this.keys = keysOf(token);
+    this.plain = plain;
     this.session = null;
     this.sequence = -1;
     this.time = 0;
     this.frames = new Map();
     this.refused = 0;
-  }
-
-  async #key(token) {
-    const how = { name: "HMAC", hash: "SHA-256" };
-    const outer = await crypto.subtle.importKey("raw", token, how, false, ["sign"]);
-    const key = await crypto.subtle.sign("HMAC", outer, new TextEncoder().encode(LAYOUT.keyLabel));
-    return crypto.subtle.importKey("raw", key, how, false, ["sign"]);
   }
 
   /** The code of a packet (Uint8Array), with `time` in seconds of the sender's clock and `sequence`; null for what is not to be believed. */
@@ -185,23 +266,71 @@ export class WireReceiver {
   async #accept(packet) {
     const header = readHeader(packet);
     if (header === null || (header.kind === kinds.full ? header.layout !== LAYOUT.id : this.session === null)) return null;
+    if (!header.encrypted && !this.plain) return null;
     const full = header.kind === kinds.full;
     const session = full ? header.session : this.session;
     const sequence = full ? header.sequence : whole(header.sequence, lowBits("sequence"), this.sequence);
     const time = full ? header.time : whole(header.time, lowBits("time"), this.time);
     if (this.session !== null && (session < this.session || (session === this.session && sequence <= this.sequence))) return null;
     const end = packet.length - LAYOUT.tagBytes;
-    const sealed = [...bytesOf(session, 5), ...bytesOf(sequence, 4), ...bytesOf(time, 5), ...packet.subarray(0, end)];
-    const tag = new Uint8Array(await crypto.subtle.sign("HMAC", await this.key, Uint8Array.from(sealed)));
-    if (!packet.subarray(end).every((byte, i) => byte === tag[i])) return null;
+    const keys = await this.keys;
+    const named = [...session.match(/../g).map((byte) => parseInt(byte, 16)), ...bytesOf(sequence, LAYOUT.sequenceBytes)];
+    const sealed = Uint8Array.from([...named, ...bytesOf(time, LAYOUT.timeBytes), ...packet.subarray(0, end)]);
+    const tag = new Uint8Array(await crypto.subtle.sign("HMAC", keys.tag, sealed));
+    if (!same(packet.subarray(end), tag.subarray(0, LAYOUT.tagBytes))) return null;
+    let data = packet.subarray(header.start, end);
+    if (header.encrypted) {
+      const counter = Uint8Array.from({ length: 16 }, (_, i) => named[i] ?? 0);
+      data = new Uint8Array(await crypto.subtle.encrypt({ name: "AES-CTR", counter, length: 32 }, keys.cipher, data));
+    }
     if (session !== this.session) this.frames.clear();
     [this.session, this.sequence, this.time] = [session, sequence, time];
     const reference = header.reference ? this.frames.get(sequence - header.reference) : null;
     if (reference === undefined) return null;
-    const frame = decodeFrame(packet.subarray(header.start, end), reference, header.reference);
+    const frame = decodeFrame(data, reference, header.reference);
     if (frame === null) return null;
     this.frames.set(sequence, frame);
     this.frames.delete(sequence - KEPT_FRAMES);
     return { ...restore(frame), time: (time * LAYOUT.tickNs) / 1e9, sequence };
+  }
+}
+
+/**
+ * The codes of a sender that serves at `address` (ws://HOST:PORT), one after the other, until it goes away or the caller leaves the
+ * loop. Both ends show that they know the token without sending it. Throws where the other end does not, or cannot be reached.
+ */
+export async function* receive(address, token, { plain = false } = {}) {
+  const receiver = new WireReceiver(token, { plain });
+  const { proof } = await receiver.keys;
+  const socket = new WebSocket(address);
+  socket.binaryType = "arraybuffer";
+  const came = [];
+  let wake = () => {};
+  socket.onmessage = ({ data }) => {
+    came.push(new Uint8Array(data));
+    wake();
+  };
+  socket.onclose = ({ reason }) => {
+    came.push(reason || "the sender has gone");
+    wake();
+  };
+  const next = async () => {
+    while (came.length === 0) await new Promise((resolve) => (wake = resolve));
+    if (typeof came[0] === "string") throw new Error(came[0]);
+    return came.shift();
+  };
+  try {
+    const theirs = await next();
+    const ours = crypto.getRandomValues(new Uint8Array(16));
+    const proofOf = (who) => hmac(proof, Uint8Array.from([...text(who), ...theirs, ...ours]));
+    if (theirs.length !== ours.length) throw new Error("the sender is of another version of avatar3d");
+    socket.send(Uint8Array.from([...ours, ...(await proofOf("listener"))]));
+    if (!same(await next(), await proofOf("sender"))) throw new Error("the sender does not know this token");
+    for (;;) {
+      const code = await receiver.accept(await next());
+      if (code !== null) yield code;
+    }
+  } finally {
+    socket.close();
   }
 }

@@ -13,14 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from avatar3d.errors import WorkError
 from avatar3d.motion import wire
 from avatar3d.motion import wire_layout as layout
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.rotation import between, exponential
+from avatar3d.motion.seal import Seal, can_encrypt
 from avatar3d.net.receiver import Receiver
 from avatar3d.net.sender import Sender
 
 ROOT = Path(__file__).resolve().parents[2]
+needs_encryption = pytest.mark.skipif(not can_encrypt(), reason="cryptography is not installed")
 GOLDEN = ROOT / "tests" / "golden" / "wire.json"
 TOKEN = b"some token"
 
@@ -101,19 +104,63 @@ def test_headers_are_packed_and_read():
 
 
 def test_a_tag_fits_only_its_own_packet_numbers_and_token():
-    seal, body = wire.Seal(TOKEN), b"a packet"
+    seal, body = Seal(TOKEN), b"a packet"
     packet = body + seal.tag(1, 2, 3, body)
     assert seal.fits(1, 2, 3, packet)
     assert not seal.fits(1, 2, 4, packet)
     assert not seal.fits(1, 3, 3, packet)
     assert not seal.fits(2, 2, 3, packet)
-    assert not wire.Seal(b"other token").fits(1, 2, 3, packet)
+    assert not Seal(b"other token").fits(1, 2, 3, packet)
     for place in range(len(packet)):
         damaged = bytearray(packet)
         damaged[place] ^= 1
         assert not seal.fits(1, 2, 3, bytes(damaged))
 
 
+@needs_encryption
+def test_what_is_encrypted_shows_nothing_of_the_frame_and_takes_no_byte_more():
+    face = MotionCode(weights=np.linspace(0, 1, 52))
+    plain, first, second, other = (
+        Sender(token, 0, 10**18 * 18 // 10, encrypted, scope, salt).packet(face, 0)
+        for token, encrypted, scope, salt in (
+            (TOKEN, False, b"", 1), (TOKEN, True, b"", 1), (TOKEN, True, b"", 2), (TOKEN, True, b"bob", 1),
+        )
+    )  # fmt: skip
+    assert len({len(plain), len(first), len(second), len(other)}) == 1
+    assert wire.payload(plain) == wire.encode(wire.quantise(face), None)
+    # Heads that start in the same instant have nothing in common: neither their sessions nor their names are the same.
+    shown = [np.frombuffer(wire.payload(packet), np.uint8) for packet in (plain, first, second, other)]
+    for place, one in enumerate(shown):
+        for another in shown[place + 1 :]:
+            assert (one == another).mean() < 0.25
+    assert len(Receiver(TOKEN, None).accept(first, 0)) == 1
+    assert Receiver(TOKEN, None).accept(other, 0) == []  # a head is not played as another
+
+
+@needs_encryption
+def test_a_receiver_that_wants_secrecy_believes_nothing_in_the_clear():
+    face, strict = MotionCode(), Receiver(TOKEN, None, plain=False)
+    assert strict.accept(Sender(TOKEN, 0).packet(face, 0), 0) == []
+    assert strict.counts["plain"] == 1
+    sender = Sender(TOKEN, 0, encrypted=True)
+    packet = sender.packet(face, 0)
+    in_the_clear = bytes([packet[0] ^ (layout.ENCRYPTED ^ layout.VERSION) << 4]) + packet[1:]
+    assert Receiver(TOKEN, None).accept(in_the_clear, 0) == []  # nor can what is encrypted be called plain
+    assert len(strict.accept(packet, 0)) == 1
+    answer = strict.acknowledgement(0)
+    assert answer is not None and sender.answered(answer, 0)
+    assert strict.accept(answer, 0) == []  # an answer is no frame
+
+
+def test_without_the_package_encryption_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    monkeypatch.setattr("avatar3d.motion.seal.find_spec", lambda name: None)
+    with pytest.raises(WorkError, match="cryptography"):
+        Sender(TOKEN, encrypted=True)
+    assert Sender(TOKEN, 0).packet(MotionCode(), 0)
+
+
+@needs_encryption
 def test_golden_vectors_decode_as_they_always_did():
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
     assert golden["layout"] == wire.LAYOUT_ID
@@ -125,10 +172,13 @@ def test_golden_vectors_decode_as_they_always_did():
             assert list(wire.quantise(arrival.code)) == frame["values"]
             assert arrival.code.time_ns == frame["ticks"] * layout.TICK_NS
     assert receiver.session == golden["session"]
+    versions = [int(entry["packet"][0], 16) for entry in golden["packets"]]
+    assert set(versions) == {layout.VERSION, layout.ENCRYPTED}
     kinds = {int(entry["packet"][1], 16) for entry in golden["packets"]}
     assert {0, 1, layout.FULL} <= kinds  # key frames, differences and full headers are all there
 
 
+@needs_encryption
 def test_generated_files_fit_the_definition():
     """The browser's numbers, the golden vectors and the page's tables are what tools/wire_tables.py would write."""
     done = subprocess.run(
@@ -142,12 +192,15 @@ BROWSER_TEST = """
 import { readFileSync } from "node:fs";
 import { WireReceiver, decodeFrame, restore } from "%(module)s";
 const golden = JSON.parse(readFileSync("%(golden)s", "utf8"));
-const receiver = new WireReceiver(golden.token);
+const receiver = new WireReceiver(golden.token, { plain: true });
 const codes = [];
 for (const entry of golden.packets) codes.push(await receiver.accept(Uint8Array.from(Buffer.from(entry.packet, "hex"))));
 const again = await receiver.accept(Uint8Array.from(Buffer.from(golden.packets.at(-1).packet, "hex")));
 const damaged = Uint8Array.from(Buffer.from(golden.packets.at(-1).packet, "hex"));
 damaged[8] ^= 1;
+const secretive = new WireReceiver(golden.token);
+const plain = golden.packets.find(({ packet }) => packet.startsWith("2d")).packet;
+const clear = await secretive.accept(Uint8Array.from(Buffer.from(plain, "hex")));
 const stranger = new WireReceiver("another token");
 const strange = await stranger.accept(Uint8Array.from(Buffer.from(golden.packets[0].packet, "hex")));
 const noise = [];
@@ -158,7 +211,7 @@ for (let i = 0; i < 2000; i++) {
   decodeFrame(bytes, null, 0);
   noise.push(await receiver.accept(bytes));
 }
-console.log(JSON.stringify({ codes, refused: [again, await receiver.accept(damaged), strange, ...noise] }));
+console.log(JSON.stringify({ codes, refused: [again, clear, await receiver.accept(damaged), strange, ...noise] }));
 """
 
 
@@ -193,7 +246,7 @@ def test_the_browsers_decoder_decodes_the_golden_vectors_too(tmp_path):
 def fuzz(count: int, seed: int) -> tuple[int, int]:
     """Decode `count` mutated payloads and feed as many packets, some of them rightly sealed; (frames, damaged)."""
     random = np.random.default_rng(seed)
-    sender, receiver, seal = Sender(TOKEN, 0, 10**18 * 18 // 10), Receiver(TOKEN, max_age_s=None), wire.Seal(TOKEN)
+    sender, receiver, seal = Sender(TOKEN, 0, 10**18 * 18 // 10), Receiver(TOKEN, max_age_s=None), Seal(TOKEN)
     decoded = damaged = 0
     reference = wire.quantise(random_code(random))
     packet = sender.packet(random_code(random), 0)

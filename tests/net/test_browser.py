@@ -19,6 +19,7 @@ from net.streams import PERIOD_NS, head
 from net.test_links import free_port, needs_websockets
 
 from avatar3d.motion.jsonl import write_motion_jsonl
+from avatar3d.motion.seal import can_encrypt
 from avatar3d.net.link import LinkName, open_inlet
 from avatar3d.net.receiver import Receiver
 
@@ -28,26 +29,16 @@ CODES = 100
 SLOWLY_S = 120.0  # how long a busy machine may take
 TOKEN = "a token & its = signs"
 PAGE = """<!doctype html><meta charset="utf-8"><script type="module">
-import { WireReceiver } from "/wire.js";
+import { receive } from "/wire.js";
 const tell = (value) => fetch("/result", { method: "POST", body: JSON.stringify(value) });
 try {
-  const { address, token, count } = await (await fetch("/task")).json();
-  const receiver = new WireReceiver(token);
-  const socket = new WebSocket(`${address}/?token=${encodeURIComponent(token)}`);
-  socket.binaryType = "arraybuffer";
+  const { address, token, count, plain } = await (await fetch("/task")).json();
+  const wrong = await receive(address, "another token").next().then(() => "believed", (error) => error.message);
   const codes = [];
-  let last = Promise.resolve();
-  socket.onmessage = ({ data }) => {
-    last = last.then(async () => {
-      const code = await receiver.accept(new Uint8Array(data));
-      if (code !== null && codes.length < count) codes.push(code);
-      if (codes.length === count) {
-        socket.close();
-        await tell({ codes, refused: receiver.refused });
-      }
-    }).catch((error) => tell({ error: String(error) }));
-  };
-  socket.onerror = () => tell({ error: "the socket failed" });
+  for await (const code of receive(address, token, { plain })) {
+    if (codes.push(code) === count) break;
+  }
+  await tell({ codes, wrong });
 } catch (error) {
   tell({ error: String(error) });
 }
@@ -109,7 +100,7 @@ def stream(tmp_path):
 
 def test_chromium_decodes_a_stream_as_python_does(stream, tmp_path):
     results: Queue[dict] = Queue()
-    server = serve({"address": f"ws://127.0.0.1:{stream.port}", "token": TOKEN, "count": CODES}, results)
+    server = serve({"address": f"ws://127.0.0.1:{stream.port}", "token": TOKEN, "count": CODES, "plain": not can_encrypt()}, results)
     receiver, ours = Receiver(TOKEN.encode()), {}
     with closing(open_inlet(stream, TOKEN.encode())) as inlet:
         deadline = time.monotonic() + SLOWLY_S
@@ -137,6 +128,7 @@ def test_chromium_decodes_a_stream_as_python_does(stream, tmp_path):
             server.shutdown()
     assert theirs is not None, "the page said nothing"
     assert "error" not in theirs, theirs["error"]
+    assert theirs["wrong"] == "the token is wrong"
     assert len(theirs["codes"]) == CODES
     numbers = [code["sequence"] for code in theirs["codes"]]
     assert numbers == sorted(set(numbers))

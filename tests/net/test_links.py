@@ -7,6 +7,7 @@ import importlib.util
 import os
 import random
 import socket
+import tempfile
 import threading
 import time
 import uuid
@@ -20,6 +21,7 @@ from net.streams import JAW, TOKEN, head
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.jsonl import read_motion_jsonl, write_motion_jsonl
+from avatar3d.motion.seal import can_encrypt
 from avatar3d.motion.sources import open_source
 from avatar3d.motion.sources.base import LOOPBACK
 from avatar3d.net import command, link
@@ -188,6 +190,52 @@ def test_a_websocket_serves_those_who_know_the_token_and_no_others():
 
 
 @needs_websockets
+def test_a_websocket_shows_no_listener_the_token_and_no_stranger_is_a_sender():
+    """A tap between both ends, and a sender that gives back what it hears."""
+    from websockets.exceptions import ConnectionClosed
+    from websockets.sync.client import connect
+    from websockets.sync.server import serve
+
+    heard: list[bytes] = []
+    with ExitStack() as stack:
+        outlet = stack.enter_context(closing(open_outlet(LinkName.parse("ws:0"), TOKEN)))
+        stack.enter_context(closing(Feeder(outlet)))
+
+        def tap(connection):
+            heard.append(connection.request.path.encode())
+            with connect(f"ws://127.0.0.1:{outlet.port}{connection.request.path}") as onward, suppress(Exception):
+                connection.send(onward.recv())
+                heard.append(connection.recv())
+                onward.send(heard[-1])
+                while True:
+                    connection.send(onward.recv())
+
+        def echo(connection):
+            connection.send(bytes(16))
+            answer = connection.recv()
+            connection.send(answer[16:])
+            connection.recv()
+
+        ports = []
+        for handler in (tap, echo):
+            server = stack.enter_context(serve(handler, "127.0.0.1", 0))
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            ports.append(server.socket.getsockname()[1])
+        source = stack.enter_context(NetSource(open_inlet(LinkName.parse(f"ws:{ports[0]}"), TOKEN), TOKEN))
+        assert len(codes_of(source, 5)) == 5
+        assert TOKEN not in b"".join(heard) and TOKEN.replace(b" ", b"%20") not in b"".join(heard)
+        # What was overheard is of no use a second time, and the address's token is of none at all.
+        for path, answer in (("/", heard[1]), (f"/?token={TOKEN.decode().replace(' ', '%20')}", bytes(48)), ("/", b""), ("/", "text")):
+            with connect(f"ws://127.0.0.1:{outlet.port}{path}") as again:
+                again.recv()
+                again.send(answer)
+                with pytest.raises(ConnectionClosed, match="token"):
+                    again.recv(timeout=SLOWLY_S)
+        with closing(open_inlet(LinkName.parse(f"ws:{ports[1]}"), TOKEN)) as fooled, pytest.raises(InputError, match="token"):
+            fooled.receive(SLOWLY_S)
+
+
+@needs_websockets
 def test_idle_connections_and_strange_requests_do_not_end_a_websocket_sender(capfd):
     with ExitStack() as stack:
         outlet = stack.enter_context(closing(open_outlet(LinkName.parse("ws:0"), TOKEN)))
@@ -261,6 +309,14 @@ def test_an_endpoint_that_nobody_serves_is_told():
         open_outlet(LinkName.parse(f"zenoh:a@tcp/127.0.0.1:{free_port(socket.SOCK_STREAM)}"), TOKEN)
 
 
+def test_a_listener_that_is_sent_a_stream_in_the_clear_says_so(monkeypatch):
+    port = free_port()
+    monkeypatch.setattr(LinkName, "local", property(lambda name: False))
+    words = ("listen", str(port), "--token", "a token for tests", "--seconds", "4")
+    with closing(UdpOutlet(LinkName.parse(str(port)))) as outlet, closing(Feeder(outlet)), pytest.raises(WorkError, match="encrypt"):
+        command.run_listen(arguments(*words))
+
+
 def arguments(kind: str, *words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     getattr(command, f"add_arguments_{kind}")(parser)
@@ -301,12 +357,54 @@ def test_stream_and_listen_carry_a_recording(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().err == ""  # nothing left this machine and no token had to be made
 
 
-def test_a_missing_token_is_made_and_printed(tmp_path, capsys, monkeypatch):
+def test_a_missing_token_is_made_and_lies_in_a_file_that_only_its_owner_reads(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("AVATAR3D_TOKEN", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    made: list[tuple[str, int, str]] = []
+
+    def watch(name: LinkName, token: bytes) -> Outlet:
+        path = next(tmp_path.glob("avatar3d-token-*"))
+        made.append((path.read_text().strip(), path.stat().st_mode & 0o777, str(path)))
+        assert read_token(file=path) == token.decode()
+        return open_outlet(name, token)
+
+    monkeypatch.setattr(link, "open_outlet", watch)
     recording = tmp_path / "in.jsonl"
     write_motion_jsonl(recording, [head(number * 16_666_667) for number in range(10)])
     command.run_stream(arguments("stream", f"json:{recording}", "--to", str(free_port()), "--seconds", "0.3"))
-    assert "--token" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    token, mode, path = made[0]
+    assert mode == 0o600
+    assert f"--token-file {path}" in said and token not in said
+    assert not list(tmp_path.glob("avatar3d-token-*"))
+
+
+def test_what_is_said_of_a_stream_that_leaves_this_machine_is_true(tmp_path, capsys):
+    recording = tmp_path / "in.jsonl"
+    write_motion_jsonl(recording, [head(number * 16_666_667) for number in range(10)])
+    words = (f"json:{recording}", "--to", "192.0.2.7:9", "--seconds", "0.3", "--token", "sixteen characters or more")
+    if can_encrypt():
+        assert command.run_stream(arguments("stream", *words))[0]["encrypted"] is True
+        assert "NOT" not in (said := capsys.readouterr().err) and "encrypted" in said
+    assert command.run_stream(arguments("stream", *words, "--plain"))[0]["encrypted"] is False
+    assert "NOT encrypted" in capsys.readouterr().err
+    with pytest.raises(InputError, match="16"):
+        command.run_stream(arguments("stream", *words[:-1], "only 15 letters"))
+    with pytest.raises(InputError, match="16"):
+        command.run_listen(arguments("listen", "192.0.2.7:9", "--token", "only 15 letters"))
+    with pytest.raises(InputError, match="16"):
+        open_source("net:192.0.2.7:9?token=only15letters")
+
+
+@pytest.mark.parametrize("text", [
+    "net:9310?token=sesame-sesame&max_age=x", "net:9310?token=sesame-sesame&other=1", "net:x?token=sesame-sesame",
+    "net:9310?max_age=1&token=sesame-sesame&plain=7", "9310?token=sesame-sesame",
+])  # fmt: skip
+def test_no_sentence_tells_a_token(text):
+    for parse in (open_source, LinkName.parse):
+        with pytest.raises(InputError) as caught:
+            parse(text)
+        assert "sesame" not in str(caught.value)
 
 
 def test_listening_to_a_wrong_token_says_so():
@@ -318,7 +416,10 @@ def test_listening_to_a_wrong_token_says_so():
 
 @pytest.mark.parametrize(
     "words",
-    [["--hz", "0"], ["--seconds", "-1"], ["-o", "codes.txt"], ["--max-age", "-1"], ["--silence", "0"], ["nowhere"]],
+    [
+        ["--hz", "0"], ["--seconds", "-1"], ["-o", "codes.txt"], ["--max-age", "-1"], ["--silence", "0"], ["nowhere"],
+        *([f"{option}={value}"] for option in ("--hz", "--seconds", "--max-age", "--silence") for value in ("nan", "inf", "-inf")),
+    ],
 )
 def test_arguments_that_make_no_sense_are_refused_before_anything_is_opened(words):
     with pytest.raises(InputError):

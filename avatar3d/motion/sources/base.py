@@ -105,7 +105,7 @@ class Recording(SourceBase):
 
 @dataclass(frozen=True)
 class Spec:
-    """A source spec `scheme:target?key=value&…` taken apart. text: as given, for messages."""
+    """A source spec `scheme:target?key=value&…` taken apart. text: as given but for a token, for messages."""
 
     scheme: str
     target: str
@@ -119,7 +119,9 @@ class Spec:
         if not colon or not scheme.isidentifier() or len(text) > MAX_SPEC:
             raise InputError(f"{text[:80]!r} is not a motion source; expected SCHEME:TARGET, such as video:clip.mp4")
         target, _, query = rest.partition("?")
-        return cls(scheme.lower(), target, dict(parse_qsl(query, keep_blank_values=True)), text)
+        options = dict(parse_qsl(query, keep_blank_values=True))
+        shown = "&".join("token=…" if part.startswith("token=") else part for part in query.split("&"))
+        return cls(scheme.lower(), target, options, f"{scheme}:{target}?{shown}" if query else text)
 
     def only(self, *known: str) -> None:
         """Raise InputError for an option that is not one of `known`."""
