@@ -22,6 +22,18 @@ MAX_UNSTEADY = 6  # weights that may move while the face is meant to rest (a bli
 MOVING_WEIGHT = 0.15  # middle half of a weight's values is wider than this: it moves
 MOVING_HEAD_RAD = 0.12  # likewise of the head's turn
 MAX_FILE_BYTES = 100_000
+MAX_SIDE_PX = 16_384
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """The frame that showed a person's head best: points_px (478, 3) landmarks in a picture of width × height pixels, and the
+    blendshape network's (52,) answer. The head is fitted to it anew, so it stays a few kilobytes."""
+
+    points_px: np.ndarray
+    network: np.ndarray
+    width: int
+    height: int
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,7 @@ class Calibration:
     offsets (52,): subtracted from the weights. gains (52,): then multiplied, so that a full weight stays full.
     rotation (4,), translation (3,): the head's rest, which becomes the identity. gaze (2, 2): what whole eye angles have too much
     of in a straight look; of yaw the same for both eyes, so that they converge as they did.
+    teacher: whose head expressions are solved on from the first frame; None: found anew.
     """
 
     offsets: np.ndarray
@@ -38,6 +51,7 @@ class Calibration:
     rotation: np.ndarray
     translation: np.ndarray
     gaze: np.ndarray
+    teacher: Teacher | None = None
 
     def apply(self, code: MotionCode) -> MotionCode:
         """The code as this person means it: rest is zero, the rest pose the identity, a straight look straight."""
@@ -99,6 +113,12 @@ def write_calibration(path: str | Path, calibration: Calibration) -> None:
         "translation": calibration.translation.tolist(),
         "gaze": calibration.gaze.tolist(),
     }
+    if calibration.teacher is not None:
+        teacher = calibration.teacher
+        value["face"] = {
+            "points_px": np.round(teacher.points_px, 2).tolist(), "network": np.round(teacher.network, 5).tolist(),
+            "width": teacher.width, "height": teacher.height,
+        }  # fmt: skip
     write_bytes(path, (json.dumps(value, indent=1) + "\n").encode())
 
 
@@ -113,10 +133,23 @@ def read_calibration(path: str | Path) -> Calibration:
             np.array(value[key], dtype=np.float64).reshape(shape)
             for key, shape in (("rotation", 4), ("translation", 3), ("gaze", (2, 2)))
         )
+        teacher = None if value.get("face") is None else _teacher(value["face"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"the calibration {path} is damaged: {error}; make it anew") from error
     everything = np.concatenate([offsets, gains, rotation, translation, gaze.ravel()])
     length = float(np.linalg.norm(np.clip(rotation, -2, 2)))
     if not (np.abs(everything).max() < 100 and 0.9 < length < 1.1):
         raise InputError(f"the calibration {path} holds numbers that no face has; make it anew")
-    return Calibration(offsets, gains, rotation / length, translation, gaze)
+    return Calibration(offsets, gains, rotation / length, translation, gaze, teacher)
+
+
+def _teacher(value: dict[str, object]) -> Teacher:
+    """A calibration's frame; raises KeyError, TypeError or ValueError for what is none."""
+    points = np.array(value["points_px"], dtype=np.float64).reshape(478, 3)
+    network = np.array(value["network"], dtype=np.float64).reshape(52)
+    width, height = (int(value[key]) for key in ("width", "height"))  # type: ignore[call-overload]
+    if not (np.abs(points).max() < MAX_SIDE_PX and network.min() >= 0 and network.max() <= 1):
+        raise ValueError("its face lies outside every picture")
+    if not 1 <= min(width, height) <= max(width, height) <= MAX_SIDE_PX:
+        raise ValueError(f"its picture is {width}×{height}")
+    return Teacher(points, network, width, height)

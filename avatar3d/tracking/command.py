@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,7 +76,9 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
                 add(preview.compose(frame, drive(frame), draw))
 
         solved = arguments.expressions == EXPRESSIONS[0]
-        result = track(source, arguments.faces, limit=limit, progress=progress, each=each, solved=solved)
+        teacher = None if calibration is None else calibration.teacher
+        known = None if teacher is None else (arguments.face or 0, teacher)
+        result = track(source, arguments.faces, limit=limit, progress=progress, each=each, solved=solved, known=known)
         identity = arguments.face if arguments.face is not None else result.longest()
         codes = result.codes.get(identity, []) if identity is not None else []
         if not codes:  # raised in here, so that no film is left
@@ -84,7 +87,7 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
             raise WorkError(f"nothing to write: {what}; check the light and --face")
     output = arguments.calibrate or arguments.out or arguments.preview
     if arguments.calibrate is not None:
-        write_calibration(arguments.calibrate, calibrate(codes))
+        write_calibration(arguments.calibrate, replace(calibrate(codes), teacher=result.teachers.get(identity or 0)))
     elif arguments.out is not None:
         _write(arguments.out, _finished(codes, arguments.smooth, calibration), fps)
     report: dict[str, object] = {

@@ -16,6 +16,7 @@ from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.fitting.fit import fit_face, photo_intrinsics
 from avatar3d.fitting.own_shapes import LID_LANDMARKS
 from avatar3d.head.landmarks import fitting_head
+from avatar3d.motion.calibrate import Teacher
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, look_angles
 from avatar3d.motion.mix import mix
 from avatar3d.motion.rotation import matrix_quaternion
@@ -77,7 +78,7 @@ class _Frame:
 class HeadFinder:
     """Keeps the best frames of a face seen so far and fits the head to it: at once, or beside the frames of a camera.
 
-    head: the newest, None at first. Fits that find no head leave things as they are.
+    head: the newest, None at first; teacher: the frame it was fitted to. Fits that find no head leave things as they are.
     """
 
     width: int
@@ -85,6 +86,7 @@ class HeadFinder:
     focal_px: float | None = None
     beside: bool = False
     head: PersonHead | None = None
+    teacher: Teacher | None = None
     _kept: list[_Frame] = field(default_factory=list)
     _openings: list[float] = field(default_factory=list)
     _taught: float = np.inf
@@ -134,13 +136,22 @@ class HeadFinder:
         else:
             self._fit(self._kept[least])
 
+    def learn(self, teacher: Teacher) -> None:
+        """Take the head of a calibration, and keep it."""
+        self._fits = MAX_FITS
+        self._teach(teacher, None)
+
     def _fit(self, frame: _Frame) -> None:
-        head = fitting_head()
+        self._teach(Teacher(frame.landmarks.points_px, frame.network, self.width, self.height), self.focal_px)
+
+    def _teach(self, teacher: Teacher, focal_px: float | None) -> None:
+        head, landmarks = fitting_head(), FaceLandmarks(teacher.points_px, 1.0)
         try:
-            fit = fit_face(frame.landmarks, frame.network, self.width, self.height, self.focal_px, head)
+            fit = fit_face(landmarks, teacher.network, teacher.width, teacher.height, focal_px, head)
         except InputError:
             return
-        self.head = person_head(head, fit, frame.landmarks.points_px, frame.network)
+        self.teacher = teacher
+        self.head = person_head(head, fit, teacher.points_px, teacher.network)
 
 
 @dataclass

@@ -27,7 +27,10 @@ class CaptureSource(SourceBase):
         self.live = capture.live
         self.dialect = HEAD if solved or calibration is not None else NETWORK
         self._capture, self._face, self._calibration = capture, face, calibration
-        self._tracker = tracker_of(capture, face + 1, solved=solved)
+        self._tracker = tracker_of(
+            capture, face + 1, solved=solved,
+            known=None if calibration is None or calibration.teacher is None else (face, calibration.teacher),
+        )  # fmt: skip
         self._frames: Iterator[tuple[int, np.ndarray]] = iter(capture)
 
     def read(self, timeout_s: float = 1.0) -> MotionCode | None:

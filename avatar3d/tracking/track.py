@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.motion.calibrate import Teacher
 from avatar3d.motion.code import MotionCode, quaternion_matrix
 from avatar3d.motion.door import Door
 from avatar3d.progress import ProgressCallback, silent
@@ -36,13 +37,17 @@ class TrackedFrame:
 
 @dataclass
 class Track:
-    """The codes of each identity in order, and figures: frames read, frames with a face, milliseconds a frame."""
+    """What was tracked: the codes of each identity in order, the frames that taught their heads, and figures.
+
+    frames: read; tracked: with a face; milliseconds: of each frame.
+    """
 
     codes: dict[int, list[MotionCode]] = field(default_factory=dict)
     frames: int = 0
     tracked: int = 0
     milliseconds: list[float] = field(default_factory=list)
     detections: int = 0
+    teachers: dict[int, Teacher] = field(default_factory=dict)
 
     def longest(self) -> int | None:
         """The identity that was seen in most frames, the first of equals."""
@@ -80,6 +85,17 @@ class VideoTracker:
         self._doors: dict[int, Door] = {}
         self._ahead: deque[_Seen] = deque()
 
+    def know(self, identity: int, teacher: Teacher) -> None:
+        """Take the head of a face from a calibration, before its first frame."""
+        face = self._tracks.setdefault(identity, self._new())
+        if face.solved:
+            face.finder.learn(teacher)
+
+    @property
+    def teachers(self) -> dict[int, Teacher]:
+        """Of each identity whose head is known, the frame that taught it."""
+        return {k: face.finder.teacher for k, face in self._tracks.items() if face.finder.teacher is not None}
+
     def look_ahead(self, frames: Iterable[tuple[int, np.ndarray]]) -> None:
         """Learn whose heads a recording shows from its first frames, which are then to be stepped through from the first on."""
         poses: dict[int, FaceMotion] = {}
@@ -92,7 +108,8 @@ class VideoTracker:
                 code = pose.code(landmarks, weights, time_ns, 0)
                 face.finder.keep(landmarks, weights, float(quaternion_matrix(code.rotation)[2, 2]))
         for face in self._tracks.values():
-            face.finder.fit()
+            if face.finder.head is None:
+                face.finder.fit()
 
     def step(self, time_ns: int, rgb: np.ndarray) -> TrackedFrame:
         """Track one (H, W, 3) uint8 sRGB frame."""
@@ -117,10 +134,18 @@ class VideoTracker:
         return _Seen(faces, (time.perf_counter() - start) * 1e3)
 
 
-def tracker_of(source: FrameSource, faces: int = 1, threads: int = 2, solved: bool = True, limit: int | None = None) -> VideoTracker:
-    """The tracker of a capture at its start; of a recording it has learned the heads from the first frames, at most `limit`."""
+def tracker_of(
+    source: FrameSource, faces: int = 1, threads: int = 2, solved: bool = True, limit: int | None = None,
+    known: tuple[int, Teacher] | None = None,
+) -> VideoTracker:  # fmt: skip
+    """The tracker of a capture at its start; of a recording it has learned the heads from the first frames, at most `limit`.
+
+    known: an identity and its calibration's frame.
+    """
     tracker = VideoTracker(source.width, source.height, faces, threads, solved=solved, live=source.live)
-    if solved and not source.live:
+    if known is not None:
+        tracker.know(*known)
+    if solved and not source.live and (known is None or faces > 1):
         tracker.look_ahead(islice(source, min(LOOK_AHEAD, limit or LOOK_AHEAD)))
         source.rewind()
     return tracker
@@ -134,13 +159,14 @@ def track(
     progress: ProgressCallback = silent,
     each: Callable[[TrackedFrame], None] | None = None,
     solved: bool = True,
+    known: tuple[int, Teacher] | None = None,
 ) -> Track:
     """Track a capture to its end, to `limit` frames, or until KeyboardInterrupt on a camera.
 
     faces: how many to follow. each: called with every frame. solved: see VideoTracker. Raises InputError when the video cannot be
     decoded, WorkError when the camera is gone.
     """
-    tracker = tracker_of(source, faces, threads, solved, limit)
+    tracker = tracker_of(source, faces, threads, solved, limit, known)
     result = Track()
     total = min(source.frame_count or limit or 1, limit or source.frame_count or 1)
     try:
@@ -159,7 +185,7 @@ def track(
     except KeyboardInterrupt:
         if not source.live:
             raise
-    result.detections = tracker.follower.detections
+    result.detections, result.teachers = tracker.follower.detections, tracker.teachers
     return result
 
 

@@ -1,12 +1,13 @@
 """Calibration: this person's rest becomes zero, full stays full, and a face that moves is refused."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from avatar3d.errors import InputError
-from avatar3d.motion.calibrate import calibrate, read_calibration, write_calibration
+from avatar3d.motion.calibrate import Teacher, calibrate, read_calibration, write_calibration
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode, look_angles
 from avatar3d.motion.csv import head_angles, head_rotation
 
@@ -55,6 +56,19 @@ def test_full_stays_full_and_a_turn_stays_a_turn():
     level = MotionCode(rotation=head_rotation(0.7, 0, 0))
     straight = calibrate([MotionCode(rotation=head_rotation(0.2, 0, 0), time_ns=k) for k in range(20)])
     np.testing.assert_allclose(head_angles(straight.apply(level).rotation), [0.5, 0, 0], atol=1e-9)
+
+
+def test_the_face_it_was_made_from_survives_and_a_damaged_one_is_refused(tmp_path):
+    face = Teacher(np.random.default_rng(1).uniform(0, 500, (478, 3)), np.full(52, 0.25), 640, 480)
+    write_calibration(tmp_path / "me.json", replace(calibrate(resting()), teacher=face))
+    again = read_calibration(tmp_path / "me.json").teacher
+    np.testing.assert_allclose(again.points_px, face.points_px, atol=0.01)
+    assert (again.width, again.height, again.network.tolist()) == (640, 480, face.network.tolist())
+    value = json.loads((tmp_path / "me.json").read_text())
+    for part, bad in (("points_px", [[0, 0, 0]]), ("network", [2.0] * 52), ("width", 0), ("height", "high"), ("width", None)):
+        (tmp_path / "bad.json").write_text(json.dumps({**value, "face": {**value["face"], part: bad}}))
+        with pytest.raises(InputError, match="is damaged"):
+            read_calibration(tmp_path / "bad.json")
 
 
 def test_it_survives_its_file(tmp_path):

@@ -24,7 +24,7 @@ from avatar3d.motion.sources import open_source
 from avatar3d.tracking.command import add_arguments, run
 from avatar3d.tracking.follow import FaceFollower
 from avatar3d.tracking.frames import open_camera, open_video
-from avatar3d.tracking.track import track_codes
+from avatar3d.tracking.track import track, track_codes
 
 
 def weight(codes, name: str) -> np.ndarray:
@@ -200,6 +200,16 @@ def test_json_lines_keep_the_confidence_and_the_filter_smooths(tmp_path, clip, t
     assert raw[0].confidence[4] > 0.9 and raw[0].confidence[3] == 0  # the networks see no tongue
     jerk = [np.abs(np.diff([code.weights for code in codes], n=2, axis=0)).mean() for codes in (raw, smooth)]
     assert jerk[1] < 0.8 * jerk[0]
+
+
+def test_a_calibration_keeps_his_head(tmp_path, clip):
+    run(arguments(clip, "--calibrate", tmp_path / "me.json", "--seconds", "0.8"))
+    kept = read_calibration(tmp_path / "me.json").teacher
+    assert (kept.width, kept.height) == (352, 288) and kept.points_px[:, :2].min() > 0
+    source = open_video(clip)
+    known = track(source, threads=1, limit=4, known=(0, kept)).teachers[0]
+    source.close()
+    assert known is kept  # the first of four frames are solved on the head of twenty-four
 
 
 def test_calibration_makes_his_first_second_neutral(tmp_path, clip):
