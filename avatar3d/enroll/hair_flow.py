@@ -8,8 +8,9 @@ import cv2
 import numpy as np
 
 from avatar3d.enroll.crop import WorkPicture
-from avatar3d.enroll.hair_grid import Harmonic, cell_centres
+from avatar3d.enroll.hair_grid import Harmonic, blur, cell_centres
 from avatar3d.enroll.hair_shape import COLUMNS, ROWS, HairShape, look_up
+from avatar3d.enroll.hair_strands import grain
 from avatar3d.enroll.segment import Segmentation
 from avatar3d.geometry import smoothstep
 
@@ -17,10 +18,15 @@ TENSOR_PX = 3.5  # blur of the structure tensor at the work scale, about 2.5 mm:
 FLOW_SCREEN = 0.006  # of the harmonic fill: the photo's flow fades into the usual one over some 13 cells
 STRAND_PER_COHERENCE_M = 0.16  # cropped curls measure 0.35 and long straight hair 0.6 on the scale of the structure tensor,
 NOISE_COHERENCE = 0.33  # where noise measures this
-MIN_STRAND_M, MAX_STRAND_M = 0.003, 0.045
+MIN_STRAND_M, MAX_STRAND_M = 0.003, 0.060
 WHORL_RAD, WHORL_REACH_RAD = 0.85, 0.55  # hair turns out of the meridians at the crown, and how far from it it still does
 # Below the crown hair falls plumb rather than along the meridians, which lean forward at the sides; cropped hair stands half way.
 PLUMB_FROM, PLUMB_LONG, PLUMB_CROPPED = (0.6, 1.3), 0.9, 0.5
+WAVE_CELLS, WAVE_M, WAVE_BLURRED = 4.0, 0.016, 0.9  # about which waves swing; their grain, and its deviation once blurred
+STILL_RAD, MAX_WAVE_RAD = 0.12, 0.4  # straight hair measures this much
+# A parting: where it is looked for, how clearly (mean sine of the double angle) and by how many cells hair falls to both sides.
+PARTING_COLATITUDE, MAX_PARTING_RAD, PARTING_MIN, PARTING_CELLS = (0.35, 1.35), 0.9, 0.35, 3.0
+PARTED_REACH_M, PARTED_RAD = 0.035, 1.05  # how far from it hair still runs at this angle to it
 MIN_STEP_M = 1e-4  # of a cell: at the pole meridians meet
 
 
@@ -65,13 +71,57 @@ def hair_flow(work: WorkPicture, seg: Segmentation, shape: HairShape) -> HairFlo
 
     harmonic = Harmonic(ROWS, COLUMNS)
     usual = _usual_angle(around_3d / column_m[..., None], along_3d / row_m[..., None], shape.covered)
-    cos2 = harmonic.fill(np.cos(2 * angle), trust, FLOW_SCREEN, np.cos(2 * usual))
-    sin2 = harmonic.fill(np.sin(2 * angle), trust, FLOW_SCREEN, np.sin(2 * usual))
+    double_x, double_y = np.cos(2 * angle), np.sin(2 * angle)
+    line = parting(trust, double_y)
+    if line is not None:
+        usual = _parted(usual, line, column_m)
+    # The photo's waves go on in the hair that it does not show.
+    usual = usual + _waviness(trust, double_x, double_y) * blur(grain(ROWS, COLUMNS, WAVE_M, 8), 1.0) / WAVE_BLURRED
+    cos2 = harmonic.fill(double_x, trust, FLOW_SCREEN, np.cos(2 * usual))
+    sin2 = harmonic.fill(double_y, trust, FLOW_SCREEN, np.sin(2 * usual))
     length = np.maximum(np.hypot(cos2, sin2), 1e-6)
     inner = core > 0.5
     mean = float(np.average(coherence[inner])) if inner.any() else 0.4
     strand = float(np.clip(STRAND_PER_COHERENCE_M * (mean - NOISE_COHERENCE), MIN_STRAND_M, MAX_STRAND_M))
     return HairFlow(cos2 / length, sin2 / length, trust.astype(np.float32), column_m, row_m, strand, mean)
+
+
+def _waviness(trust: np.ndarray, double_x: np.ndarray, double_y: np.ndarray) -> float:
+    """Radians by which trusted hair swings about its own mean direction, standard deviation."""
+    total = blur(trust, WAVE_CELLS) + 1e-6
+    mean = 0.5 * np.arctan2(blur(trust * double_y, WAVE_CELLS) / total, blur(trust * double_x, WAVE_CELLS) / total)
+    off = 0.5 * np.arctan2(double_y, double_x) - mean
+    off = (off + np.pi / 2) % np.pi - np.pi / 2
+    spread = np.sqrt(np.average(off**2, weights=trust + 1e-9))
+    return float(np.clip(spread - STILL_RAD, 0, MAX_WAVE_RAD))
+
+
+def parting(trust: np.ndarray, double_y: np.ndarray) -> float | None:
+    """Theta of the meridian from which hair falls to both sides between forehead and crown, None where it does not.
+
+    trust: (ROWS, COLUMNS) in [0, 1]. double_y: (ROWS, COLUMNS) sine of the hair's double angle from the meridian.
+    """
+    theta, colatitude = cell_centres(ROWS, COLUMNS)
+    weight = trust * ((colatitude > PARTING_COLATITUDE[0]) & (colatitude < PARTING_COLATITUDE[1]))
+    best, line = PARTING_MIN, None
+    for candidate in np.linspace(-MAX_PARTING_RAD, MAX_PARTING_RAD, 41):
+        sides = [weight * (np.abs(theta - candidate - side * 0.5) < 0.5) for side in (-1, 1)]
+        if min(side.sum() for side in sides) < PARTING_CELLS:
+            continue
+        falls = min(float((sign * double_y * side).sum() / side.sum()) for sign, side in zip((-1, 1), sides, strict=True))
+        if falls > best:
+            best, line = falls, float(candidate)
+    # At the end of the range it is the seen hair's edge.
+    return line if line is not None and abs(line) < MAX_PARTING_RAD - 0.05 else None
+
+
+def _parted(usual: np.ndarray, line: float, column_m: np.ndarray) -> np.ndarray:
+    """Angles of hair that leaves a meridian sideways, up to the crown, and soon falls as usual."""
+    theta, colatitude = cell_centres(ROWS, COLUMNS)
+    off = (theta - line + np.pi) % (2 * np.pi) - np.pi
+    beside_m = np.abs(off) / (2 * np.pi / COLUMNS) * column_m
+    share = np.exp(-((beside_m / PARTED_REACH_M) ** 2)) * (np.abs(off) < np.pi / 2) * (1 - smoothstep(1.1, 1.5, colatitude))
+    return usual * (1 - share) + share * np.sign(off) * PARTED_RAD
 
 
 def _structure(rgb: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -17,23 +17,25 @@ from avatar3d.geometry import smoothstep
 TONE_OFFSET = 0.02  # linear; tones are log(albedo + offset), so that the noise of deep shadow does not pass for contrast
 LUMA = np.array([0.25, 0.6, 0.15], np.float32)  # weights of a tone's channels
 LOCK_POINTS = 13  # of a path
-LOCK_PER_STRAND, MIN_LOCK_M, MAX_LOCK_M = 1.6, 0.007, 0.055  # length of a lock over that of the photo's strands
+LOCK_PER_STRAND, MIN_LOCK_M, MAX_LOCK_M = 1.6, 0.007, 0.090  # length of a lock over that of the photo's strands
 LOCK_HALF_M, LOCK_HALF_SHARE, LOCK_SPREAD = 0.0011, 0.028, 0.35  # half width: at no length, by length; spread of its logarithm
 MIN_LOCKS, MAX_LOCKS = 400, 16000  # of a kind
 COMB_M, SOFT_M, END_SHARE = 0.0009, 0.0012, 0.5  # see hair_locks.paint
 CROSSING_RAD = 0.10  # standard deviation of a lock's direction about the flow
 BEND_RAD = 0.25  # standard deviation of a lock's turn over its length
 RISE = 0.25  # of the range of heights, from a lock's root to its tip
+PURE_INSIDE_M, HAIRLINE_TEXELS = 0.006, 31  # from the hairline to where hair is pure; across it no lock is continued
 SOURCES, MIN_SOURCES = 1500, 40  # places tried where the photo shows hair, kept at least
 # Cosine to the photo's camera over which single strands come from the photo (further off they are drawn out into smears), and the
 # tone beneath them.
 SEEN_FACING, TONED_FACING = (0.42, 0.66), (0.25, 0.48)
+STRAIGHT_M = (0.004, 0.030)  # length of the photo's strands from which on hair begins to be straight: curls and stubble are no streaks
 BANDS_TEXELS = (0.9, 1.8, 3.6, 7.2, 14.4, 28.8)  # blurs between which the strands' bands lie; above the last is the tone
 BAND_GAIN = (0.6, 1.8)  # by which a band of made strands may be changed
 JOIN_DOUBLINGS = 3  # 2^n texel steps over which made strands are drawn out
 MIN_SURE_TEXELS = 1500  # of well seen hair; statistics of fewer mean nothing
 USUAL_DEVIATION = 0.16  # of strands' tone where the photo shows too little hair to measure it
-TONE_SCREEN = 0.006  # of the harmonic fill: the photo's tone fades into the usual one over some 13 cells
+TONE_SCREEN = 0.012  # of the harmonic fill: the photo's tone fades into the usual one over some 9 cells
 LIT_SHARE, MIN_SHADE = 0.8, 0.05  # of the light's unevenness that unseen hair does not show
 SHEEN_TONE, SHEEN_AT_RAD, SHEEN_WIDTH_RAD = 0.12, 0.80, 0.30  # what any head's hair has: a sheen about the crown,
 HEM_TONE_LONG, HEM_TONE_CROPPED, HEM_REACH_M = -0.30, -0.10, 0.018  # shade at its lower edge,
@@ -56,6 +58,8 @@ class _Kind:
 
 KINDS = (_Kind(2.4, 2.5, 0.0, 0.5, 0.40), _Kind(1.0, 1.6, 0.2, 0.8, 0.25), _Kind(0.3, 1.6, 0.4, 1.0, 0.08))
 
+CONTINUING_WIDTH, CONTINUING_LENGTH, CONTINUING_LAYERS = 0.7, 1.5, 3.0  # over the usual lock's; layers along the border
+
 
 @dataclass(frozen=True)
 class HairGrowth:
@@ -65,7 +69,7 @@ class HairGrowth:
     of whole locks. height: f32 in [0, 1], evenly spread. source: (2, H, W, 2) f32 texels (x, y) whose strands the two upper locks
     show; share: f32 in [0, 1] of the first. lock_tone, strands: f32 of about unit variance, uneven tones from lock to lock and
     single hairs. shade: (H, W, 3) f32 logarithm of the light. covered: bool, hair. step: (H, W, 2) f32 texels along the flow.
-    hem: f32 in [0, 1], near the lower edge. long: hair hides the ears.
+    hem: f32 in [0, 1], near the lower edge. long: hair hides the ears. join: doublings of a texel by which strands are drawn out.
     """
 
     seen: np.ndarray
@@ -81,6 +85,7 @@ class HairGrowth:
     step: np.ndarray
     hem: np.ndarray
     long: bool
+    join: int
 
 
 def grow(
@@ -101,7 +106,9 @@ def grow(
     seen = smoothstep(*SEEN_FACING, facing) * solid
     rng = np.random.default_rng(7)
     length = float(np.clip(LOCK_PER_STRAND * flow.strand_m, MIN_LOCK_M, MAX_LOCK_M))
-    locks, paths, tone = _locks(flow, coverage, seen > 0.5, length, rng)
+    # At the hairline skin shines through.
+    inner = seen * (enlarge(inside_m, *size) > PURE_INSIDE_M)
+    locks, paths, tone = _locks(flow, coverage, inner, length, rng)
 
     middle = paths[:, LOCK_POINTS // 2]
     at = np.clip(middle[:, 1].astype(int), 0, rows - 1), middle[:, 0].astype(int) % columns
@@ -133,17 +140,19 @@ def grow(
         step=step,
         hem=hem.astype(np.float32),
         long=long,
+        join=round(JOIN_DOUBLINGS * _straight(flow)),
     )
 
 
 def _locks(
-    flow: HairFlow, coverage: np.ndarray, sure: np.ndarray, length: float, rng: np.random.Generator
+    flow: HairFlow, coverage: np.ndarray, seen: np.ndarray, length: float, rng: np.random.Generator
 ) -> tuple[LockMap, np.ndarray, np.ndarray]:
     """(map, paths (N, LOCK_POINTS, 2), tones (N,)) of locks of a length in metres: wide ones beneath, narrow ones over them."""
     rows, columns = coverage.shape
     area = enlarge(flow.column_m * flow.row_m, rows, columns) * (ROWS * COLUMNS / (rows * columns))
     cumulative = np.cumsum((area * (blur(coverage, 6.0) > 0.01)).ravel().astype(np.float64))
-    pool = _sources(flow, sure, length, rng)
+    straight = _straight(flow)
+    pool = _sources(flow, seen > 0.5, length, rng)
     kinds = []
     for kind in KINDS:
         half = kind.width * (LOCK_HALF_M + LOCK_HALF_SHARE * length)
@@ -155,13 +164,46 @@ def _locks(
         paths = _centred(flow, rows, columns, starts, turn, bend, length)
         width = half * np.exp(LOCK_SPREAD * rng.standard_normal(count))
         height = kind.lowest + (kind.highest - kind.lowest) * rng.random(count)
-        kinds.append((paths, width, height, _at_pace(pool[rng.integers(0, len(pool), count)], kind.pace)))
-    paths, width, height, sources = (np.concatenate(part) for part in zip(*kinds, strict=True))
-    mirror = np.where(rng.random(len(paths)) < 0.5, -1.0, 1.0)
+        mirror = np.where(rng.random(count) < 0.5, -1.0, 1.0)[:, None].repeat(LOCK_POINTS - 1, 1)
+        kinds.append((paths, width, height, _at_pace(pool[rng.integers(0, len(pool), count)], 1 - straight * (1 - kind.pace)), mirror))
+    kinds.append(_continuing(flow, seen, coverage, length, rng))
+    paths, width, height, sources, mirror = (np.concatenate(part) for part in zip(*kinds, strict=True))
     locks = LockMap.empty(rows, columns)
     paint(paths, sources, mirror, width, height, np.full(len(paths), RISE), flow.column_m, flow.row_m, rows, columns,
           COMB_M, SOFT_M, END_SHARE, locks.height, locks.source, locks.lock, locks.share)  # fmt: skip
     return locks, paths, rng.standard_normal(len(paths)).astype(np.float32)
+
+
+def _straight(flow: HairFlow) -> float:
+    """0 for curls and stubble, 1 for hair whose strands run straight."""
+    return float(smoothstep(*STRAIGHT_M, np.array(flow.strand_m)))
+
+
+def _continuing(
+    flow: HairFlow, seen: np.ndarray, coverage: np.ndarray, length: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(paths, half widths, heights, sources, mirror) of locks that lie across the border of the seen hair: on their seen half they
+    show themselves, beyond it the same mirrored, so that the photo's streaks run on."""
+    rows, columns = seen.shape
+    inside = (seen > 0.5).astype(np.uint8)
+    amid = cv2.erode((coverage > 0.8).astype(np.uint8), np.ones((HAIRLINE_TEXELS, HAIRLINE_TEXELS), np.uint8)) > 0
+    border = np.argwhere((cv2.dilate(inside, np.ones((3, 3), np.uint8)) > inside) & amid)
+    half = CONTINUING_WIDTH * (LOCK_HALF_M + LOCK_HALF_SHARE * length)
+    count = min(int(CONTINUING_LAYERS * len(border) * texel_m(rows) / (2 * half)), MAX_LOCKS)
+    middles = border[rng.integers(0, max(len(border), 1), count), ::-1] + rng.random((count, 2))
+    still = np.zeros(count)
+    paths = _centred(flow, rows, columns, middles, still, still, CONTINUING_LENGTH * length)
+    seen_at = seen[np.clip(paths[..., 1].astype(int), 0, rows - 1), paths[..., 0].astype(int) % columns]
+    middle = LOCK_POINTS // 2
+    first, last = seen_at[:, :middle].mean(1), seen_at[:, middle + 1 :].mean(1)
+    crossing = np.abs(first - last) > 0.4
+    paths, from_first = paths[crossing], (first > last)[crossing, None]
+    index, steps = np.arange(LOCK_POINTS), np.arange(LOCK_POINTS - 1)
+    mirrored = np.where(from_first, index > middle, index < middle)
+    sources = np.where(mirrored[..., None], paths[:, ::-1], paths)
+    mirror = np.where(np.where(from_first, steps >= middle, steps < middle), -1.0, 1.0)
+    width = half * np.exp(LOCK_SPREAD * rng.standard_normal(len(paths)))
+    return paths, width, 0.6 + 0.4 * rng.random(len(paths)), sources, mirror
 
 
 def _at_pace(paths: np.ndarray, pace: float) -> np.ndarray:
@@ -223,7 +265,11 @@ def dress(color: np.ndarray, growth: HairGrowth) -> np.ndarray:
     if sure.sum() >= MIN_SURE_TEXELS:
         # How much more one channel swings than another: highlights are paler than the hair's own colour.
         slope = (detail[sure] * luma[sure, None]).sum(0) / max(float((luma[sure] ** 2).sum()), 1e-6)
-        made = _bombed(np.clip(detail, *np.quantile(luma[sure], (0.003, 0.997))), growth)
+        # What else the photo shows between hairs is no strand's colour.
+        tint = detail - luma[..., None] * slope
+        tint = np.clip(tint, *np.quantile(tint[sure], (0.03, 0.97), axis=0))
+        bounded = np.clip(luma, *np.quantile(luma[sure], (0.003, 0.997)))[..., None] * slope
+        made = _bombed((bounded + tint).astype(np.float32), growth)
         spread = float(luma[sure].std())
         made = made + (BROAD_SHARE * spread * growth.lock_tone)[..., None] * slope
         made = _matched(made, detail, growth)
@@ -246,7 +292,7 @@ def _bombed(detail: np.ndarray, growth: HairGrowth) -> np.ndarray:
     )
     share = growth.share[..., None]
     made = share * upper + (1 - share) * lower
-    return along(made, growth.step, JOIN_DOUBLINGS)
+    return along(made, growth.step, growth.join)
 
 
 def _matched(made: np.ndarray, photo: np.ndarray, growth: HairGrowth) -> np.ndarray:

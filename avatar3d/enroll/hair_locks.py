@@ -100,9 +100,9 @@ def paint(paths, sources, mirror, width_m, height, rise, column_m, row_m, rows, 
           height_out, source_out, lock_out, share_out):  # fmt: skip
     """Draw locks into the (rows, columns) maps of a LockMap, each texel keeping the two highest.
 
-    paths, sources: (N, M, 2) texel places. mirror: (N,) ±1, the source's sides exchanged. width_m: (N,) half widths. height, rise:
-    (N,) at the root and gained to the tip. column_m, row_m: coarse maps, metres of a cell. comb_m: width of the single strands that
-    end unevenly over end_share of the length. soft_m: over which the sides fade.
+    paths, sources: (N, M, 2) texel places. mirror: (N, M - 1) ±1, the source's sides exchanged. width_m: (N,) half widths.
+    height, rise: (N,) at the root and gained to the tip. column_m, row_m: coarse maps, metres of a cell. comb_m: width of the
+    single strands that end unevenly over end_share of the length. soft_m: over which the sides fade.
     """
     scale_x, scale_y = column_m.shape[1] / columns, column_m.shape[0] / rows
     count, points = paths.shape[:2]
@@ -147,7 +147,7 @@ def paint(paths, sources, mirror, width_m, height, rise, column_m, row_m, rows, 
                     wx = x % columns
                     if h <= height_out[1, y, wx] or lock_out[0, y, wx] == k or lock_out[1, y, wx] == k:
                         continue  # its pieces overlap where it bends
-                    m = n * mirror[k]
+                    m = n * mirror[k, i]
                     u, v = u0 + s * (u1 - u0) + m * tv / mu, v0 + s * (v1 - v0) - m * tu / mv
                     layer = 1
                     if h > height_out[0, y, wx]:

@@ -38,7 +38,9 @@ TONE_OFFSET, MAX_TONE_CHANGE = 0.02, 0.8
 # A gap in the hair that its own shade blackens is one view's: turned to the light it is a hole. Pits end this far under the
 # tone around them.
 PIT_TONE, MAX_PIT_TONE, PIT_REACH = 0.5, 0.85, 0.07  # reach: of the texture's height
-SEEN_COSINE = (0.31, 0.54)  # to the photo's camera, between which a colour seen in the photo begins to be believed
+# To the photo's camera, between which a colour seen in the photo begins to be believed; and the same once strands were grown over
+# what is seen edge-on, which then stay.
+SEEN_COSINE, SETTLED_COSINE = (0.31, 0.54), (0.48, 0.72)
 
 
 def refine_hair(avatar: Avatar, evidence: PhotoEvidence, growth: HairGrowth | None = None) -> Avatar:
@@ -69,7 +71,11 @@ def settle_hair(avatar: Avatar, evidence: PhotoEvidence) -> Avatar:
         renderer.render(avatar, evidence.motion, [evidence.camera], RenderOptions(form=form))[0].rgba[..., :3]
         for form in ("live", "mesh")
     )
-    wanted = np.clip(_in_hair_hue(evidence) - (live - mesh), 0, 1)
+    seen = _visible(avatar, evidence)
+    facing = np.zeros(evidence.matte.size, np.float32)
+    np.maximum.at(facing, seen.pixel, seen.facing)
+    photo = smoothstep(*SETTLED_COSINE, facing).reshape(*evidence.matte.shape, 1)
+    wanted = np.clip(mesh + photo * (_in_hair_hue(evidence) - mesh) - (live - mesh), 0, 1)
     return replace(avatar, hair=replace(avatar.hair, color=_refined_color(avatar, evidence, wanted)))
 
 

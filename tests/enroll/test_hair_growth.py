@@ -5,7 +5,8 @@ import pytest
 from painted_head import paint
 
 from avatar3d.enroll.hair import build_hair
-from avatar3d.enroll.hair_flow import hair_flow
+from avatar3d.enroll.hair_flow import hair_flow, parting
+from avatar3d.enroll.hair_grid import cell_centres
 from avatar3d.enroll.hair_growth import TONE_OFFSET, dress
 from avatar3d.enroll.hair_locks import LockMap, trace
 from avatar3d.enroll.hair_locks import paint as paint_locks
@@ -53,7 +54,7 @@ def test_a_lock_shows_its_source_straightened_and_the_higher_one_lies_on_top():
     across = np.stack([np.linspace(30, 62, 9), np.full(9, 60.0)], 1)
     paths = np.stack([down, across]).astype(np.float32)
     sources = np.stack([down + (100, 20), down + (150, 0)]).astype(np.float32)
-    paint_locks(paths, sources, np.ones(2), np.full(2, 0.008), np.array([0.2, 0.6]), np.zeros(2), *maps, *SIZE, 0.001, 0.001, 0.0,
+    paint_locks(paths, sources, np.ones((2, 8)), np.full(2, 0.008), np.array([0.2, 0.6]), np.zeros(2), *maps, *SIZE, 0.001, 0.001, 0.0,
                 locks.height, locks.source, locks.lock, locks.share)  # fmt: skip
     assert np.allclose(locks.source[0, 46, 51], (151, 66), atol=0.05), "beside and below, as at the source"
     assert locks.lock[0, 60, 50] == 1 and locks.lock[1, 60, 50] == 0
@@ -75,6 +76,15 @@ def test_the_flow_is_the_photos_where_it_shows_hair_and_plumb_behind(painted):
     off = np.degrees(np.arctan2(np.abs(drawn[..., 0]), np.abs(drawn[..., 1])))  # the painted strands are upright
     assert np.median(off[sure]) < 15
     assert np.abs(np.degrees(angle[ROWS // 2, : COLUMNS // 32])).max() < 20
+
+
+def test_a_parting_is_where_hair_falls_to_both_sides_and_not_where_it_is_swept_to_one():
+    theta, colatitude = cell_centres(ROWS, COLUMNS)
+    trust = np.where((np.abs(theta) < 1.2) & (colatitude > 0.9), 0.5, 0.0)
+    assert parting(trust, 0.8 * np.sign(theta - 0.3)) == pytest.approx(0.3, abs=0.05)
+    assert parting(trust, np.full_like(theta, 0.8)) is None
+    assert parting(trust, -0.8 * np.sign(theta - 0.3)) is None, "hair that meets is no parting"
+    assert parting(0 * trust, 0.8 * np.sign(theta)) is None
 
 
 def test_what_the_photo_shows_stays_and_what_is_made_has_its_colour_and_contrast(growth):
