@@ -13,7 +13,6 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
-from avatar3d.errors import WorkError
 from avatar3d.face.identity import IdentityEncoder, distance, identity_missing
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.motion.code import MotionCode
@@ -23,7 +22,7 @@ Grade = Literal["good", "usable", "poor"]
 GRADES: tuple[Grade, ...] = ("good", "usable", "poor")
 # Where a person is looked at for likeness: a portrait from 0.9 m that holds the head and its hair, before plain light grey.
 TURNED_DEG = 30.0
-PORTRAIT_SIZE_PX, PORTRAIT_HEIGHT_M, PORTRAIT_DISTANCE_M, PORTRAIT_TARGET_M = 320, 0.36, 0.9, (0.0, -0.02, -0.06)
+PORTRAIT_SIZE_PX, PORTRAIT_HEIGHT_M, PORTRAIT_DISTANCE_M, PORTRAIT_TARGET_M = 256, 0.36, 0.9, (0.0, -0.02, -0.06)
 PORTRAIT_BACKDROP = (245, 245, 245)
 
 
@@ -154,13 +153,10 @@ def portraits(avatar: Avatar, motion: MotionCode, yaws_deg: tuple[float, ...]) -
                      PORTRAIT_TARGET_M)
         for yaw in yaws_deg
     ]  # fmt: skip
+    renderer = make_renderer("reference")  # at this size quicker than to load the avatar onto a GPU
     try:
-        renderer = make_renderer("realtime")
-    except WorkError:  # no OpenGL here
-        renderer = make_renderer("reference")
-    try:
-        options = RenderOptions(form="mesh" if avatar.baked is None else "baked")
-        return [frame.to_srgb8(PORTRAIT_BACKDROP) for frame in renderer.render(avatar, motion, cameras, options)]
+        frames = renderer.render(avatar, motion, cameras, RenderOptions(form="mesh"))
+        return [frame.to_srgb8(PORTRAIT_BACKDROP) for frame in frames]
     finally:
         renderer.close()
 
