@@ -48,8 +48,13 @@ SEGMENT_SIZE_PX = 640  # the head with its hair at WORK_IOD_PX
 # The skin is painted at the photo's own resolution up to this distance between the eyes: a texel of the face is then a pixel.
 MAX_TEXTURE_IOD_PX = 200.0
 MIN_TEXTURE_IOD_PX = 100.0
+# What is solved from the photo after that (the hair's colours, the field, the figures) looks at most this closely: the field's finest
+# cell is 2.6 mm and a texel of hair 1 mm, so that beyond 0.6 mm a pixel only the time grows.
+MAX_EVIDENCE_IOD_PX = 110.0
 HEAD_WIDTHS = 7.3  # side of a work picture over the distance between the eyes: head, hair and neck
-LARGE_ATLAS_IOD_PX = 170.0  # above it a 1024-texel face is coarser than the photo
+# Texels a side of the face's atlas: a face of 170 px between the eyes fills the first, of MAX_TEXTURE_IOD_PX the second.
+ATLAS_SIZE, LARGE_ATLAS_SIZE = 1024, 1280
+LARGE_ATLAS_IOD_PX = 170.0
 # The photo supports the look to about 40 degrees to each side of where it was taken from.
 VALID_YAW_DEG = 40.0
 
@@ -125,7 +130,7 @@ def enroll(
 
     progress(0.18, "estimating the light")
     with watch("light"):
-        fine = _texture_picture(photo.rgb, fit, face.landmarks.points_px)
+        fine = _picture(photo.rgb, fit, face.landmarks.points_px, MAX_TEXTURE_IOD_PX)
         matte, hair_alpha = (between(mask, coarse, fine) for mask in (segmentation.matte, segmentation.hair_alpha))
         view = view_skin(fine, fit, head, matte, hair_alpha)
 
@@ -143,7 +148,7 @@ def enroll(
             hair_alpha,
             None if hair is None else hair.scalp_mask,
             None if hair is None else hair.scalp_color_srgb,
-            size=2048 if fit.iod_px > LARGE_ATLAS_IOD_PX else 1024,
+            size=LARGE_ATLAS_SIZE if fit.iod_px > LARGE_ATLAS_IOD_PX else ATLAS_SIZE,
         )
     avatar = _assemble(head, fit, skin, hair, face.landmarks.yaw_rad)
 
@@ -155,7 +160,9 @@ def enroll(
         avatar = put_on(replace(avatar, vertices=clothes.vertices), [clothes.part], clothes.hidden)
     warnings += clothes.notes
 
-    evidence = PhotoEvidence(fine.rgb, fine.camera, fit.motion, matte, hair_alpha)
+    seen = _picture(photo.rgb, fit, face.landmarks.points_px, MAX_EVIDENCE_IOD_PX)
+    matte, hair_alpha = (between(mask, coarse, seen) for mask in (segmentation.matte, segmentation.hair_alpha))
+    evidence = PhotoEvidence(seen.rgb, seen.camera, fit.motion, matte, hair_alpha)
     with watch("refine_hair"):
         avatar = refine_hair(avatar, evidence, None if hair is None else hair.growth)
 
@@ -166,7 +173,7 @@ def enroll(
 
     progress(0.95, "comparing with the photo")
     with watch("compare"):
-        without, with_field = _compare(avatar, fit.motion, fine, matte)
+        without, with_field = _compare(avatar, fit.motion, seen, matte)
     avatar.provenance = {
         "made_by": f"avatar3d {__version__}",
         "date": date.today().isoformat(),
@@ -178,7 +185,7 @@ def enroll(
         "photo_coverage": round(skin.coverage, 3),
         "training": None if training is None else training.to_json(),
     }
-    report = _report(avatar, fit, face.faces_found, without, with_field, fine, hair, training)
+    report = _report(avatar, fit, face.faces_found, without, with_field, seen, hair, training)
     progress(0.97, "judging the avatar")
     with watch("judge"):
         figures = Evidence(
@@ -198,8 +205,8 @@ def enroll(
     return avatar, {**report, "quality": {**quality.to_json(), "line": quality.line()}, "seconds": watch.seconds, "warnings": warnings}
 
 
-def _texture_picture(rgb: np.ndarray, fit: FaceFit, landmarks_px: np.ndarray) -> WorkPicture:
-    iod = float(np.clip(fit.iod_px, MIN_TEXTURE_IOD_PX, MAX_TEXTURE_IOD_PX))
+def _picture(rgb: np.ndarray, fit: FaceFit, landmarks_px: np.ndarray, most_iod_px: float) -> WorkPicture:
+    iod = float(np.clip(fit.iod_px, MIN_TEXTURE_IOD_PX, most_iod_px))
     return crop(rgb, fit.camera, landmarks_px, iod, 16 * round(iod * HEAD_WIDTHS / 16))
 
 
