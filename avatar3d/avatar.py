@@ -11,8 +11,8 @@ from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.retarget import Reach
 
-PART_SKIN, PART_EYE, PART_TEETH, PART_TONGUE, PART_LASH, PART_MOUTH, PART_CLOTHES = range(7)
-PART_NAMES = ("skin", "eyes", "teeth", "tongue", "lashes", "mouth", "clothes")
+PART_SKIN, PART_EYE, PART_TEETH, PART_TONGUE, PART_LASH, PART_MOUTH, PART_CLOTHES, PART_GLASSES, PART_LENS = range(9)
+PART_NAMES = ("skin", "eyes", "teeth", "tongue", "lashes", "mouth", "clothes", "glasses", "lenses")
 MAX_SHELLS = 12  # hair levels; more cost fill rate and add nothing that is seen
 JOINT_NAMES = ("neck", "head", "jaw", "leftEye", "rightEye")
 

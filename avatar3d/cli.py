@@ -73,6 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
     enroll.add_argument("--generator", default="photo", help="2D generator that paints the views (default: photo)")
     enroll.add_argument("--no-hair", action="store_true", help="do not build a hair volume")
     enroll.add_argument("--no-field", action="store_true", help="skip field training: a preview in a few seconds")
+    enroll.add_argument("--remove-glasses", action="store_true", help="leave off the glasses that the photo shows")
     enroll.add_argument("--seed", type=int, default=0, help="of everything random: equal seeds give equal avatars (default 0)")
 
     render = _command(commands, "render", "draw stills, stereo pairs, turntables and videos")
@@ -194,6 +195,7 @@ def _enroll(arguments: argparse.Namespace) -> None:
         generator=arguments.generator,
         hair=not arguments.no_hair,
         field=not arguments.no_field,
+        remove_glasses=arguments.remove_glasses,
         seed=arguments.seed,
         pupil_distance_mm=arguments.pd,
     )

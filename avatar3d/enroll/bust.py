@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from scipy.ndimage import map_coordinates, median_filter
+from scipy.ndimage import gaussian_filter1d, map_coordinates, median_filter
 
 from avatar3d.camera import Camera
 from avatar3d.geometry import smoothstep
 from avatar3d.head.model import SKIN, HeadModel
 
 COLUMNS, ROWS = 64, 20  # of the grid: an outline's polygon stays within 0.3 mm of round at the shoulders
-# An adult's sections, metres in the template's frame: height, half width, front, back (of MakeHuman's average bust down to -0.2,
+# An adult's sections, metres: height, half width, front, back (of MakeHuman's average bust down to -0.2,
 # shoulders 41 cm wide below: the bideltoid breadth of women and men, 38 to 49 cm, ANSUR II). The hem cuts below the collar bones.
 _SECTIONS = np.array(
     [
@@ -27,6 +27,7 @@ _SECTIONS = np.array(
         (-0.250, 0.200, -0.010, -0.196), (-0.290, 0.205, 0.002, -0.199), (-0.360, 0.207, 0.008, -0.199),
     ]
 )  # fmt: skip
+_SLOPE_M = (0.10, -0.154, -0.098)  # where the slope between neck and shoulder lies: distance from the middle, height, depth
 _ROUNDNESS = ((-0.26, -0.17), (2.6, 1.45))  # exponent of the super-elliptic sections by height: hollows lie over the collar bones
 _AXIS_Z_M = -0.098  # of the plumb axis, inside of neck and chest
 _LOW_M = -0.30  # height of the point that rays across the shoulders start from
@@ -34,8 +35,9 @@ _TOP_M = -0.102  # height of the first ray
 _NECK_SHARE, _NECK_STEEP = 0.45, np.radians(53.0)  # of the rays go up the neck, ever steeper,
 _LEVEL = np.radians(-14.0)  # and the others fan down to this
 RAYS = 96  # a column
-# Where a bare neck ends and shoulders begin, template's frame: behind, at the sides, in front.
+# Where a bare neck ends and shoulders begin: behind, at the sides, in front.
 _BASE_M = (-0.148, -0.150, -0.170)
+_FLARE, _EVEN_COLUMNS = 1.22, 1.5  # or, higher, where it is so much wider than at its slimmest; evened around
 _BLEND_M = (0.010, 0.055)  # below that, along the surface, the sections take over from the head model
 _HEM_M = (-0.316, -0.308, -0.320)  # height of the cut: behind, at the sides, in front
 _STEP_M = 0.003
@@ -85,14 +87,14 @@ class Body:
     widths: np.ndarray
     front: np.ndarray
     back: np.ndarray
-    shift: np.ndarray  # (3,) of the person's neck against the template's
+    shift: np.ndarray  # (3,) of the person's shoulders against the usual
 
     @classmethod
     def usual(cls, vertices: np.ndarray, head: HeadModel) -> Body:
-        """An adult's, moved to where the neck of a head's vertices (V, 3) stands."""
-        ring = (head.regions["bust"] > 0) & (head.vertex_part == SKIN)
-        shift = (vertices[ring] - head.vertices[ring]).mean(0).astype(np.float64)
-        shift[0] = 0.0
+        """An adult's, moved to where the shoulders of a head's vertices (V, 3) slope from the neck."""
+        skin = ((head.regions["bust"] > 0) | (head.regions["neck"] > 0.2)) & (head.vertex_part == SKIN)
+        slope = skin & (np.abs(np.abs(vertices[:, 0]) - _SLOPE_M[0]) < 0.015) & (head.normals(vertices)[:, 1] > 0.5)
+        shift = np.array([0.0, float(np.median(vertices[slope, 1])) - _SLOPE_M[1], float(vertices[skin, 2].mean()) - _SLOPE_M[2]])
         heights = np.arange(_SECTIONS[0, 0], _SECTIONS[-1, 0], -_STEP_M)
         width, front, back = (np.interp(-heights, -_SECTIONS[:, 0], _SECTIONS[:, k]) for k in (1, 2, 3))
         return cls(heights + shift[1], np.stack([width, width]), front + shift[2], back + shift[2], shift)
@@ -182,7 +184,7 @@ def bust_surface(vertices: np.ndarray, head: HeadModel, body: Body) -> BustSurfa
     of_body = _body_hits(body, angle, start, elevation)
     of_head, top = _whole_above(of_head)
     places = _points(np.where(np.isfinite(of_head), of_head, of_body), angle, start, elevation, body.axis_z)
-    base = _row_at(places[..., 1], by_azimuth(_BASE_M, angle) + body.shift[1])
+    base = _neck_end(places, top, by_azimuth(_BASE_M, angle) + body.shift[1], body.axis_z)
     along = np.cumsum(np.linalg.norm(np.diff(places, axis=0, prepend=places[:1]), axis=2), axis=0)
     from_base = along - np.take_along_axis(along, np.rint(base).astype(int)[None], 0)
     own = np.where(np.isfinite(of_head), smoothstep(*_BLEND_M, from_base), 1.0)
@@ -193,6 +195,19 @@ def bust_surface(vertices: np.ndarray, head: HeadModel, body: Body) -> BustSurfa
     points = _points(reach, angle, start, elevation, body.axis_z)
     hem = _row_at(points[..., 1], by_azimuth(_HEM_M, angle) + body.shift[1])
     return BustSurface(points, top, base, hem, body.axis_z)
+
+
+def _neck_end(places: np.ndarray, top: np.ndarray, lowest: np.ndarray, axis_z: float) -> np.ndarray:
+    """(columns,) fractional row where the neck flares out to the shoulders, at the latest at heights `lowest` (columns,)."""
+    rows = np.arange(len(places))[:, None]
+    reach = np.hypot(places[..., 0], places[..., 2] - axis_z)
+    of_neck = (rows >= top) & (places[..., 1] > lowest)
+    narrowest = np.where(of_neck, reach, np.inf)
+    slim = np.argmin(narrowest, axis=0)
+    flared = (rows > slim) & (reach > _FLARE * narrowest.min(0)) & np.isfinite(narrowest.min(0))
+    first = np.where(flared.any(0), np.argmax(flared, axis=0), len(places))
+    base = np.minimum(first, _row_at(places[..., 1], lowest))
+    return gaussian_filter1d(base, _EVEN_COLUMNS, mode="wrap")
 
 
 def _whole_above(hits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

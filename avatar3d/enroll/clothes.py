@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from avatar3d.avatar import PART_CLOTHES, PART_SKIN, Avatar
 from avatar3d.enroll.bust import COLUMNS, ROWS, Body, BustSurface, azimuths, bust_surface, enlarged, grid_normals
 from avatar3d.enroll.clothes_paint import UNDERSIDE, Painted, Told, paint_bust
-from avatar3d.enroll.clothes_seen import look_at_clothes, seen_on
+from avatar3d.enroll.clothes_seen import HAIR, look_at_clothes, seen_on
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.segment import Segmentation
 from avatar3d.enroll.worn import WornPart
@@ -27,7 +27,8 @@ TUCKED_M = 0.004  # and the head model under the clothes lies below them
 INSIDE_M = 0.012  # the inside of the ring goes down into the neck, past where the coarse triangles of the model lie
 LIP_M = 0.0015  # the edge of a collar stands up so far
 RUN_M = 0.010  # so much cloth below a place makes it the neckline
-USUAL_PULL = 0.003  # to where the neck ends, against one seen column: a collar runs on around the neck
+USUAL_PULL, BEHIND_RAD = (0.003, 0.08), (1.2, 2.1)  # to where the neck ends, in front and behind, against one seen column
+SURE_RAYS = 4  # between skin and cloth
 BARE_SHARE = 0.12  # of what is seen of the bust: less cloth is none
 SEEN_SHARE, LEAST_CLOTH = 0.04, 0.004  # of the bust: less seen tells nothing; less cloth seen, not even its colour
 FOLLOW_M = (0.02, 0.06)  # from the neck, over which clothes cease to turn with it
@@ -55,7 +56,7 @@ def dress(
 ) -> Clothes:
     """Clothes for the avatar of a (H, W, 3) u8 photo, whose head is `head` fitted as `fit`; coarse, segmentation: of its head."""
     photo = look_at_clothes(rgb, landmarks_px, fit, head, coarse, segmentation)
-    unknown = ~photo.small.inside | (photo.hair > 0.3)
+    unknown = ~photo.small.inside | (photo.hair > HAIR)
     body = Body.usual(fit.neutral_vertices, head).as_seen(photo.small.camera, photo.matte, unknown)
     surface = bust_surface(fit.neutral_vertices, head, body)
     seen = seen_on(photo, surface.points)
@@ -65,7 +66,9 @@ def dress(
     amount, of_cloth = float(shown.sum()), float((shown * cloth).sum())
     told = Told(max(of_cloth, amount - SEEN_SHARE) > LEAST_CLOTH, amount > SEEN_SHARE and of_cloth < BARE_SHARE * amount)
     notes = [] if told.seen else ["the photo shows nothing below the neck; a plain shirt was made"]
-    neckline = surface.hem if told.bare else _neckline(surface, seen.trust, cloth)
+    neckline = surface.hem if told.bare else surface.base
+    if told.seen and not told.bare:
+        neckline = _neckline(surface, seen.trust, cloth)
     ring = np.minimum(neckline, surface.base)
     painted = paint_bust(photo, surface, ring, neckline, avatar, head, told)
     grid = surface.rows(ring, ROWS)
@@ -86,13 +89,18 @@ def _neckline(surface: BustSurface, trust: np.ndarray, cloth: np.ndarray) -> np.
         value = cloth[told, column] > 0.5
         length = np.maximum(steps[told, column], 1e-4)
         run = max(1, round(RUN_M / float(np.median(length))))
-        share = np.convolve(value, np.ones(run) / run)[run - 1 :]  # of the run that starts at each place
+        lasting = np.concatenate([value, np.full(run - 1, value[-1])])
+        share = np.convolve(lasting, np.ones(run) / run, mode="valid")  # of the run that starts at each place
         first = np.flatnonzero(value & (share > 0.7))
         if len(first):
-            found[column], weight[column] = told[first[0]], 1.0 if first[0] > 0 else 0.4
+            # It begins between the last skin and the first cloth that are seen, of which either may be far off.
+            above = told[first[0] - 1] + 1 if first[0] > 0 else 0
+            sure = told[first[0]] - above < SURE_RAYS
+            found[column], weight[column] = np.clip(usual[column], above, told[first[0]]), 1.0 if sure else 0.4
         else:
             found[column], weight[column] = max(told[-1] + 1.0, usual[column]), 0.3
-    matrix = sp.diags([2.0 + weight + USUAL_PULL], [0]) - sp.diags([1.0, 1.0], [-1, 1], shape=(columns, columns))
+    pull = USUAL_PULL[0] + (USUAL_PULL[1] - USUAL_PULL[0]) * smoothstep(BEHIND_RAD[0], BEHIND_RAD[1], np.abs(azimuths(columns)))
+    matrix = sp.diags([2.0 + weight + pull], [0]) - sp.diags([1.0, 1.0], [-1, 1], shape=(columns, columns))
     matrix = matrix.tolil()
     matrix[0, -1] = matrix[-1, 0] = -1.0
     line = spsolve(matrix.tocsc(), weight * (found - usual)) + usual

@@ -21,6 +21,8 @@ from avatar3d.enroll.clothes import dress
 from avatar3d.enroll.cranium import grow_cranium
 from avatar3d.enroll.crop import WorkPicture, between, crop
 from avatar3d.enroll.ears import fit_ears
+from avatar3d.enroll.glasses import find_glasses, without_glasses
+from avatar3d.enroll.glasses_mesh import glasses_parts, temple_lines
 from avatar3d.enroll.hair import HairResult, build_hair
 from avatar3d.enroll.outline import meet_outline
 from avatar3d.enroll.reach import learn_reach
@@ -64,8 +66,9 @@ class EnrollOptions:
     """How to enrol.
 
     face_index: 0 the largest face, 1 the next; face_box: (x, y, w, h) pixels where the face is. generator: name of the 2D
-    generator that proposes other views. hair, field: build them. seed: of everything random. pupil_distance_mm: 40 to 80, the
-    head's size where it is known; the photo's irises and the average adult tell it otherwise, and make a child's head too large.
+    generator that proposes other views. hair, field: build them. remove_glasses: leave them off. seed: of everything random.
+    pupil_distance_mm: 40 to 80, the head's size where it is known; the photo's irises and the average adult tell it otherwise, and
+    make a child's head too large.
     """
 
     face_index: int | None = None
@@ -73,6 +76,7 @@ class EnrollOptions:
     generator: str = "photo"
     hair: bool = True
     field: bool = True
+    remove_glasses: bool = False
     seed: int = 0
     pupil_distance_mm: float | None = None
 
@@ -129,8 +133,15 @@ def enroll(
     warnings += segmentation.notes
 
     progress(0.18, "estimating the light")
+    with watch("glasses"):
+        glasses = find_glasses(photo.rgb, face.landmarks.points_px)
+        bare, keep_glasses = photo.rgb, glasses is not None and not options.remove_glasses
+        if glasses is not None:
+            temples = temple_lines(glasses, fit.camera, fit.neutral_vertices, head)
+            bare, _ = without_glasses(photo.rgb, face.landmarks.points_px, glasses, temples)
+            warnings += glasses.notes(options.remove_glasses)
     with watch("light"):
-        fine = _picture(photo.rgb, fit, face.landmarks.points_px, MAX_TEXTURE_IOD_PX)
+        fine = _picture(bare, fit, face.landmarks.points_px, MAX_TEXTURE_IOD_PX)
         matte, hair_alpha = (between(mask, coarse, fine) for mask in (segmentation.matte, segmentation.hair_alpha))
         view = view_skin(fine, fit, head, matte, hair_alpha)
 
@@ -157,10 +168,14 @@ def enroll(
 
     with watch("clothes"):
         clothes = dress(photo.rgb, face.landmarks.points_px, fit, head, coarse, segmentation, avatar)
-        avatar = put_on(replace(avatar, vertices=clothes.vertices), [clothes.part], clothes.hidden)
+        worn = [clothes.part]
+        if glasses is not None and keep_glasses:
+            worn += glasses_parts(glasses, fit.camera, fit.neutral_vertices, head)
+        avatar = put_on(replace(avatar, vertices=clothes.vertices), worn, clothes.hidden)
     warnings += clothes.notes
 
-    seen = _picture(photo.rgb, fit, face.landmarks.points_px, MAX_EVIDENCE_IOD_PX)
+    shown = photo.rgb if keep_glasses else bare
+    seen = _picture(shown, fit, face.landmarks.points_px, MAX_EVIDENCE_IOD_PX)
     matte, hair_alpha = (between(mask, coarse, seen) for mask in (segmentation.matte, segmentation.hair_alpha))
     evidence = PhotoEvidence(seen.rgb, seen.camera, fit.motion, matte, hair_alpha)
     with watch("refine_hair"):
@@ -199,7 +214,7 @@ def enroll(
             hair_confidence=segmentation.confidence,
             size_by_iris=fit.size_by_iris,
         )
-        quality = judge(figures, likeness_of(avatar, photo.rgb, face.landmarks))
+        quality = judge(figures, likeness_of(avatar, shown, face.landmarks))
     if quality.grade == "poor":
         warnings.append(quality.line())
     return avatar, {**report, "quality": {**quality.to_json(), "line": quality.line()}, "seconds": watch.seconds, "warnings": warnings}

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 
 from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.glasses import glasses_mask
 from avatar3d.enroll.parse_frame import BROWS, CHIN, FOREHEAD_TOP, WORK_IOD_PX, FaceFrame, face_frame
-from avatar3d.enroll.parse_glasses import find_glasses
 from avatar3d.enroll.parse_hair import ParsedHair, parse_hair
 from avatar3d.enroll.parse_skin import (
     SkinColour,
@@ -122,7 +122,7 @@ def _labels(
     """Each label takes from what those before it left."""
     person = (found.matte > PERSON) & work.inside
     hair = found.mask | beard
-    glasses = find_glasses(work.rgb, colour, frame, landmarks_px) & work.inside & ~hat
+    glasses = glasses_mask(work.rgb, landmarks_px) & work.inside & ~hat
     ears = find_ears(colour, person, hair, frame, landmarks_px)
     taken = hair | ears[-1][0] | ears[1][0]
     face = (face & ~taken) | find_forehead(colour, person, taken, frame)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from avatar3d.avatar import PART_LASH, PART_SKIN, Avatar
+from avatar3d.avatar import PART_LASH, PART_LENS, PART_SKIN, Avatar
 from avatar3d.camera import DEFAULT_IPD_M, Camera, stereo_pair
 from avatar3d.color import linear_to_srgb
 from avatar3d.evaluate import controls
@@ -186,7 +186,7 @@ class _Cast:
         # Gloss goes by part; lashes keep theirs, which has no gloss and is drawn from both sides.
         matte_part = np.where(avatar.part == PART_LASH, PART_LASH, PART_SKIN).astype(avatar.part.dtype)
         self.matte = dataclasses.replace(avatar, part=matte_part)
-        opaque = avatar.part != PART_LASH
+        opaque = ~np.isin(avatar.part, (PART_LASH, PART_LENS))
         hair = avatar.hair
         if hair is not None:
             hair = dataclasses.replace(

@@ -11,7 +11,9 @@ from avatar3d.avatar import (
     JOINT_NAMES,
     PART_CLOTHES,
     PART_EYE,
+    PART_GLASSES,
     PART_LASH,
+    PART_LENS,
     PART_MOUTH,
     PART_NAMES,
     PART_SKIN,
@@ -38,6 +40,8 @@ _MATERIALS = {
     PART_LASH: (0.9, True),
     PART_MOUTH: (0.6, False),
     PART_CLOTHES: (0.9, False),
+    PART_GLASSES: (0.3, False),
+    PART_LENS: (0.05, False),
 }
 _HAIR_ROUGHNESS = 0.8
 _LINEAR, _LINEAR_MIPMAP_LINEAR, _CLAMP = 9729, 9987, 33071
@@ -89,13 +93,13 @@ class Core:
         for (part, side), faces in slots.items():
             if part not in materials:
                 roughness, two_sided = _MATERIALS[part]
-                mode: Json | None = {"alphaMode": "BLEND"} if part == PART_LASH else None
+                mode: Json | None = {"alphaMode": "BLEND"} if part in (PART_LASH, PART_LENS) else None
                 materials[part] = self._material(PART_NAMES[part], texture, roughness, two_sided, mode=mode)
             first, count = groups[part, side]
             looks = part == PART_EYE and not avatar.expression[:, np.unique(faces)].any()
             offsets = self._look_offsets(side, first, count) if looks else avatar.expression[:, first : first + count]
             attributes, targets = self._group_accessors(first, count, views, part != PART_EYE, offsets)
-            if part == PART_LASH:
+            if part in (PART_LASH, PART_LENS):
                 # Core glTF's only per-vertex cover is the vertex colour's alpha.
                 cover = np.full((count, 4), 255, np.uint8)
                 cover[:, 3] = np.round(255 * avatar.vertex_alpha[first : first + count])

@@ -16,7 +16,9 @@ import numpy as np
 from avatar3d.avatar import (
     PART_CLOTHES,
     PART_EYE,
+    PART_GLASSES,
     PART_LASH,
+    PART_LENS,
     PART_MOUTH,
     PART_SKIN,
     PART_TEETH,
@@ -33,7 +35,10 @@ from avatar3d.render.facing import corner_planes
 MIN_IRRADIANCE, MAX_IRRADIANCE = 0.12, 3.0  # no point of a lit room is black, none is blown out
 MAX_DELTAS = 4  # texture deltas drawn at once; the strongest ones
 # Strength and exponent of the gloss (Blinn-Phong lobe) by part: wet eyes sharp, teeth and tongue dull, the rest none.
-GLOSS_BY_PART = {PART_EYE: (1.0, 800.0), PART_TEETH: (0.25, 60.0), PART_TONGUE: (0.06, 40.0), PART_MOUTH: (0.05, 30.0)}
+GLOSS_BY_PART = {
+    PART_EYE: (1.0, 800.0), PART_TEETH: (0.25, 60.0), PART_TONGUE: (0.06, 40.0), PART_MOUTH: (0.05, 30.0),
+    PART_GLASSES: (0.25, 60.0), PART_LENS: (0.8, 200.0),
+}  # fmt: skip
 NO_GLOSS = (0.0, 30.0)  # the exponent is the mouth's, so that it stays even across the lip line
 # A photo rarely tells the key light well: the estimate is pulled toward where portrait light mostly comes from.
 USUAL_LIGHT_DIRECTION = np.array([-0.3, 0.5, 0.8]) / np.linalg.norm([-0.3, 0.5, 0.8])
