@@ -71,6 +71,7 @@ def test_choosing_by_half_person_and_name(corpus):
     assert {entry.half for entry in corpus.chosen("judge", made=True)} == {"judge"}
     assert [entry.id for entry in corpus.chosen("tune", ["obama"])] == ["obama", "obama2", "obama3", "obama-cut"]
     assert [entry.id for entry in corpus.chosen("all", ["astronaut+grey"])] == ["astronaut+grey"]
+    assert corpus.chosen("judge", ["phone-first"]) == []  # a film: its avatar is made when it is driven
     with pytest.raises(InputError, match="no photo of the corpus is called nobody"):
         corpus.chosen("all", ["nobody"])
 

@@ -64,9 +64,12 @@ class Corpus:
         raise InputError(f"no photo of the corpus is called {id_}; `tools/corpus --list` names them all")
 
     def chosen(self, half: str, only: Iterable[str] = (), made: bool = False) -> list[Entry]:
-        """Entries of a half (or `all`): the photos, with `made` the made cases too, or those named by id or person."""
+        """Entries of a half (or `all`): the photos, with `made` the made cases too, or those named by id or person.
+
+        Raises InputError for a name of neither photo, person nor film.
+        """
         names = set(only)
-        known = {item.id for item in self.entries} | {item.person for item in self.entries}
+        known = {name for item in self.entries for name in (item.id, item.person)} | {film.id for film in self.films}
         if names - known:
             raise InputError(f"no photo of the corpus is called {min(names - known)}; `tools/corpus --list` names them all")
         return [
