@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_TOKEN = re.compile(r"([?&]token=)[^&'\"\s]+")
+_TOKEN = re.compile(r"(token=)[^&'\"\s]+")
 _WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
@@ -24,5 +24,5 @@ def printable(text: str) -> str:
 
 
 def without_tokens(text: str) -> str:
-    """A specification, or a line that quotes one, with the value of each `?token=` left out: nothing that is printed tells it."""
+    """A specification, or a line that quotes one, with the value of each `token=` left out: nothing that is printed tells it."""
     return _TOKEN.sub("\\1…", text)

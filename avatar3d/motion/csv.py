@@ -6,6 +6,9 @@ order from the outside in: in the app's recordings LeftEyePitch grows with eyeLo
 eyeLookInRight. Eye angles are whole ones, so `MotionCode.gaze` is what the eyeLook weights leave over; when all are zero the
 eyes were not measured. An eyeball's roll is ignored. HeadX, HeadY, HeadZ (metres) are our own addition, written only
 where a head moved. Names are matched without regard to case, columns of other names are skipped.
+
+Other programs write weights in per cent or angles in degrees; a file of which most say so is read as such, every number has a range
+(WEIGHT_RANGE and so on), and one outside it is refused with its row and column.
 """
 
 from __future__ import annotations
@@ -33,6 +36,11 @@ _EYE_ANGLES = ("LeftEyeYaw", "LeftEyePitch", "LeftEyeRoll", "RightEyeYaw", "Righ
 _HEAD_PLACE = ("HeadX", "HeadY", "HeadZ")
 _WEIGHT_COLUMNS = tuple(name[0].upper() + name[1:] for name in ARKIT_NAMES)
 _DAY_S = 86_400.0
+WEIGHT_RANGE = (-1.0, 2.0)  # clipped to [0, 1]: trackers overshoot
+MAX_ANGLE_RAD = 2 * math.pi
+MAX_PLACE_M = 10.0
+PER_CENT_ABOVE = 1.5  # the median of weights that are not 0: of per cent, half are above 1.5, of shares none
+DEGREES_SHARE = 0.1  # of rows whose head is turned by more than MAX_ANGLE_RAD as it stands: no single broken number
 
 
 def read_motion_csv(path: str | Path, fps: float | None = None) -> list[MotionCode]:
@@ -40,8 +48,8 @@ def read_motion_csv(path: str | Path, fps: float | None = None) -> list[MotionCo
 
     fps: frames a second that the timecodes count in; None: see `counted_fps`. Weights outside [0, 1] are
     clipped, missing angle columns are zero.
-    Raises InputError, with the line number where there is one, for a file that cannot be read, is too large, lacks a column,
-    or holds a cell that is not a finite number.
+    Raises InputError, with the line number where there is one, for a file that cannot be read, is too large, lacks a column, holds
+    a cell that is not a finite number in its range, or whose time runs backwards.
     """
     rows = _rows(Path(path))
     try:
@@ -50,29 +58,40 @@ def read_motion_csv(path: str | Path, fps: float | None = None) -> list[MotionCo
         if fps is None:
             place = columns["timecode"]
             fps = counted_fps(row[place] for row in islice(_rows(Path(path)), 1, MAX_ROWS) if len(row) > place)
-        codes: list[MotionCode] = []
-        started_s = last_s = 0.0
+        lines: list[int] = []
+        times: list[float] = []
+        cells: list[np.ndarray] = []
         for line, row in enumerate(rows, start=2):
             if not any(cell.strip() for cell in row):
                 continue
-            if len(codes) == MAX_ROWS:
+            if len(cells) == MAX_ROWS:
                 raise InputError(f"{path} holds more than {MAX_ROWS} rows; cut the recording into parts")
             if len(row) != len(header):
-                raise InputError(f"line {line} of {path} has {len(row)} cells and the header {len(header)}; repair the row")
+                last = next(rows, None) is None
+                remedy = "it was cut there, remove the row" if last and len(row) < len(header) else "repair the row"
+                raise InputError(f"line {line} of {path} has {len(row)} cells and the header {len(header)}; {remedy}")
             seconds = _seconds(row[columns["timecode"]], fps, line, path)
-            if not codes:
-                started_s = last_s = seconds
-            while seconds < last_s - _DAY_S / 2:  # the clock passed midnight
+            while times and seconds < times[-1] - _DAY_S / 2:  # the clock passed midnight
                 seconds += _DAY_S
-            last_s = seconds
-            codes.append(_code(row, columns, round((seconds - started_s) * 1e9), len(codes), line, path))
+            if times and seconds < times[-1]:
+                raise InputError(
+                    f"line {line} of {path}: its time, {row[columns['timecode']].strip()[:40]}, is before that of the row above;"
+                    f" sort the rows, or say how many frames a second the timecodes count in (here {fps:g}), as csv:FILE?fps=…"
+                )
+            lines.append(line)
+            times.append(seconds)
+            cells.append(_numbers(row, columns, line, path))
     except StopIteration:
         raise InputError(f"{path} is empty; expected a header row and a row for each frame") from None
     except csv.Error as error:
         raise InputError(f"{path} is not a CSV file: {error}") from error
-    if not codes:
+    if not cells:
         raise InputError(f"{path} holds a header and no frame; expected a row for each frame")
-    return codes
+    values = _in_our_units(np.stack(cells), lines, path)
+    return [
+        _code(row, round((seconds - times[0]) * 1e9), sequence)
+        for sequence, (row, seconds) in enumerate(zip(values, times, strict=True))
+    ]
 
 
 def write_motion_csv(path: str | Path, codes: Sequence[MotionCode], fps: float = DEFAULT_FPS) -> None:
@@ -167,31 +186,56 @@ def _columns(header: list[str], path: str | Path) -> dict[str, int]:
     return columns
 
 
-def _code(
-    row: list[str], columns: dict[str, int], time_ns: int, sequence: int, line: int, path: str | Path
-) -> MotionCode:
-    def number(name: str) -> float:
+_NUMBERS = (*_WEIGHT_COLUMNS, *_HEAD_ANGLES, *_EYE_ANGLES, *_HEAD_PLACE)
+_ANGLES = slice(52, 61)
+
+
+def _numbers(row: list[str], columns: dict[str, int], line: int, path: str | Path) -> np.ndarray:
+    """The cells of _NUMBERS as they stand, 0 where there is no such column."""
+    values = []
+    for name in _NUMBERS:
         place = columns.get(name.lower())
-        if place is None:
-            return 0.0
         try:
-            value = float(row[place])
+            value = 0.0 if place is None else float(row[place])
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise InputError(f"line {line} of {path}: {name} is {row[place].strip()!r}, not a finite number; repair the row")
-        return value
+            raise InputError(f"line {line} of {path}: {name} is {_quoted(row, place)}, not a finite number; repair the row")
+        values.append(value)
+    return np.array(values)
 
-    weights = np.clip([number(name) for name in _WEIGHT_COLUMNS], 0.0, 1.0)
-    rotation, gaze = from_angle_columns([number(name) for name in (*_HEAD_ANGLES, *_EYE_ANGLES)], weights)
-    return MotionCode(
-        weights=weights,
-        rotation=rotation,
-        translation=np.array([number(name) for name in _HEAD_PLACE]),
-        gaze=gaze,
-        time_ns=time_ns,
-        sequence=sequence,
-    )
+
+def _quoted(row: list[str], place: int | None) -> str:
+    return "missing" if place is None else repr(row[place].strip()[:40])
+
+
+def _in_our_units(values: np.ndarray, lines: list[int], path: str | Path) -> np.ndarray:
+    """(N, 64) numbers of rows as shares, radians and metres; raises InputError for one outside its range."""
+    weights, angles = values[:, :52], values[:, _ANGLES]
+    moving = np.abs(weights[weights != 0])
+    if moving.size and np.median(moving) > PER_CENT_ABOVE:
+        values[:, :52] = weights / 100
+    if (np.abs(angles).max(axis=1) > MAX_ANGLE_RAD).mean() > DEGREES_SHARE:
+        values[:, _ANGLES] = np.radians(angles)
+    low = np.full(len(_NUMBERS), -MAX_PLACE_M)
+    low[:52], low[_ANGLES] = WEIGHT_RANGE[0], -MAX_ANGLE_RAD
+    high = -low
+    high[:52] = WEIGHT_RANGE[1]
+    wrong = np.argwhere((values < low) | (values > high))
+    if len(wrong):
+        row, place = wrong[0]
+        unit = "" if place < 52 else " rad" if place < 61 else " m"
+        raise InputError(
+            f"line {lines[row]} of {path}: {_NUMBERS[place]} is {values[row, place]:.6g}{unit}, outside {low[place]:.3g} to"
+            f" {high[place]:.3g}; repair the row (weights are shares or per cent, angles radians or degrees, one kind in a file)"
+        )
+    return values
+
+
+def _code(row: np.ndarray, time_ns: int, sequence: int) -> MotionCode:
+    weights = np.clip(row[:52], 0.0, 1.0)
+    rotation, gaze = from_angle_columns(row[_ANGLES].tolist(), weights)
+    return MotionCode(weights=weights, rotation=rotation, translation=row[61:], gaze=gaze, time_ns=time_ns, sequence=sequence)
 
 
 def _parts(timecode: str) -> tuple[float, float] | None:

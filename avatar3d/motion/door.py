@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +14,10 @@ MAX_DISTANCE_M = 10.0  # a head farther than this from where it started is a bro
 MAX_GAZE_RAD = 1.2  # an eye turns by 0.9 at most
 UNIT_TOLERANCE = 1e-2  # of a quaternion's length; float32 senders stay within 1e-6
 MAX_BAD_WEIGHTS = 26  # a packet with more broken weights than whole ones is not a face
+MAX_UNKNOWN = 24  # names that a source's door keeps, and characters of each: strangers choose them
+MAX_UNKNOWN_NAME = 40
+OTHERS = "others"
+NAMED = 6  # of them in a line for a person
 _INT64_MAX = 2**63 - 1
 
 
@@ -20,13 +25,20 @@ _INT64_MAX = 2**63 - 1
 class Door:
     """Admits codes of one source and remembers the last, from which broken values are mended.
 
-    admitted, refused: codes. repaired: how often each kind of value was mended.
+    admitted, refused: codes. repaired: how often each kind of value was mended. unknown: how often each name came that the source
+    does not understand, those beyond the first MAX_UNKNOWN together under OTHERS.
     """
 
     admitted: int = 0
     refused: int = 0
     repaired: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
     last: MotionCode | None = None
+
+    def not_understood(self, name: str) -> None:
+        """Count something that came under a name which the source does not know."""
+        name = name[:MAX_UNKNOWN_NAME]
+        self.unknown[name if name in self.unknown or len(self.unknown) < MAX_UNKNOWN else OTHERS] += 1
 
     def admit(
         self,
@@ -53,6 +65,15 @@ class Door:
         self.admitted += 1
         self.last = code
         return code
+
+
+def unknown_lines(unknown: Mapping[str, int]) -> list[str]:
+    """A line for a person on the names that were not understood, those that came most first; none where there were none."""
+    if not unknown:
+        return []
+    most = Counter(unknown).most_common()
+    named = ", ".join(f"{name} ({count})" for name, count in most[:NAMED])
+    return [f"not understood: {named}" + (f" and {len(most) - NAMED} more names" if len(most) > NAMED else "")]
 
 
 def mend(

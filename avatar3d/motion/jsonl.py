@@ -46,6 +46,8 @@ def parse_line(data: bytes, door: Door) -> MotionCode | None:
         place = ARKIT_INDEX.get(name)
         if place is not None:
             weights[place] = _number(weight)
+        else:
+            door.not_understood(name)
     when, count = _number(value.get("time_ns", 0)), _number(value.get("sequence", 0))
     return door.admit(
         weights,
@@ -71,9 +73,9 @@ def _whole(value: object, as_float: float) -> int:
     return int(value) if isinstance(value, int | float) and math.isfinite(as_float) else 0
 
 
-def read_motion_jsonl(path: str | Path) -> list[MotionCode]:
-    """The codes of a JSON-lines file. Raises InputError as `read_lines` does."""
-    door = Door()
+def read_motion_jsonl(path: str | Path, door: Door | None = None) -> list[MotionCode]:
+    """The codes of a JSON-lines file. door: counts what was mended and not understood. Raises InputError as `read_lines` does."""
+    door = door or Door()
     return read_lines(path, lambda data: parse_line(data, door), "a motion code: a JSON object with weights by name")
 
 

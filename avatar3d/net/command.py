@@ -63,6 +63,7 @@ def run_stream(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
     Raises InputError and WorkError as the parts do.
     """
     _check_rate(arguments)
+    from avatar3d.motion.door import unknown_lines
     from avatar3d.motion.seal import can_encrypt
     from avatar3d.net.link import LinkName, open_outlet
     from avatar3d.net.sender import Sender
@@ -103,6 +104,7 @@ def run_stream(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
             pass
     if first_ns is None or last_ns is None:
         raise WorkError(f"nothing was sent: {arguments.source} gave no code; check the source")
+    unknown = getattr(getattr(source, "door", None), "unknown", {})
     report: dict[str, object] = {
         "packets": len(sizes),
         "kbit_per_s": _rate(sum(sizes), len(sizes), last_ns - first_ns),
@@ -112,8 +114,9 @@ def run_stream(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
         "round_trip_ms": None if sender.round_trip_ns is None else round(sender.round_trip_ns / 1e6, 2),
         "to": name.text,
         "encrypted": encrypted,
+        "not_understood": dict(unknown),
     }
-    return report, [f"{len(sizes)} packets to {name.text}, {report['kbit_per_s']} kbit/s"]
+    return report, [f"{len(sizes)} packets to {name.text}, {report['kbit_per_s']} kbit/s", *unknown_lines(unknown)]
 
 
 def run_listen(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:

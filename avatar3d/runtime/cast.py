@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -76,13 +77,15 @@ class Cast:
         return sum(role.pipeline.dropped for role in self.roles)
 
     def motion_figures(self) -> dict[str, Any]:
-        """Of all sources, as `--json` prints them: codes, failures, how often one was opened again, and what is wrong now."""
+        """Of all sources, as `--json` prints them: codes, failures, how often one was opened again, names not understood, and
+        what is wrong now."""
         pipelines = [role.pipeline for role in self.roles]
         return {
             "received": self.received,
             "dropped": self.dropped,
             "failures": sum(pipeline.failures for pipeline in pipelines),
             "reopened": sum(pipeline.reopened for pipeline in pipelines),
+            "not_understood": dict(sum((Counter(pipeline.unknown) for pipeline in pipelines), Counter())),
             "problem": next((pipeline.problem for pipeline in pipelines if pipeline.problem is not None), None),
         }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -109,6 +109,11 @@ class Pipeline:
     def problem(self) -> str | None:
         """What is wrong with the source now, one sentence; None when it works."""
         return self._problem or self._complaint or None
+
+    @property
+    def unknown(self) -> Mapping[str, int]:
+        """How often the source was sent something under each name that it does not understand."""
+        return getattr(getattr(self._source, "door", None), "unknown", {})
 
     def at(self, time_ns: int) -> Moment:
         """The motion for a time on the monotonic clock, ns: foretold from the source, idle where it is silent.

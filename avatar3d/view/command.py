@@ -82,5 +82,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def summary(result: dict[str, Any]) -> list[str]:
     """What is printed without `--json`."""
+    from avatar3d.motion.door import unknown_lines
+
     rungs = ", ".join(f"{name} {count}" for name, count in result["rungs"].items() if count)
-    return [f"{result['rendered']} frames at {result['fps']:.1f} fps, {result['late']} late; {rungs}"]
+    line = f"{result['rendered']} frames at {result['fps']:.1f} fps, {result['late']} late; {rungs}"
+    return [line, *unknown_lines(result["motion_codes"]["not_understood"])]

@@ -135,10 +135,12 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def summary(result: dict[str, Any]) -> list[str]:
     """What is printed without `--json`."""
+    from avatar3d.motion.door import unknown_lines
+
     rungs = ", ".join(f"{name} {count}" for name, count in result["rungs"].items() if count)
     lines = [f"{result['runtime']}: {result['rendered']} frames at {result['fps']:.1f} fps, {result['late']} late; {rungs}"]
     if result["expression_latency_ms_p95"] is not None:
         lines.append(
             f"latency p95: head {result['head_latency_ms_p95']:.1f} ms, expression {result['expression_latency_ms_p95']:.1f} ms"
         )
-    return lines
+    return [*lines, *unknown_lines(result["motion"]["not_understood"])]

@@ -39,6 +39,8 @@ from avatar3d.motion.calibrate import Calibration, read_calibration, write_calib
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.csv import read_motion_csv, write_motion_csv
 from avatar3d.motion.jsonl import read_motion_jsonl, to_line
+from avatar3d.motion.sources.base import Spec
+from avatar3d.net.link import LinkName
 from avatar3d.photo import load_photo
 from avatar3d.render.build import Build
 from avatar3d.render.foveation import read_foveation
@@ -136,6 +138,7 @@ def readers(folder: Path) -> dict[str, Callable[[], Reader]]:
         "calibration": lambda: Reader(_json(_calibration(folder)), by_path(read_calibration), _sound_calibration),
         "csv": lambda: Reader(_csv(folder), by_path(read_motion_csv), _sound_codes),
         "jsonl": lambda: Reader(_jsonl(), by_path(read_motion_jsonl), _sound_codes),
+        "specifications": lambda: Reader(_specification, _parse_specification),
         "governor": lambda: Reader(_yaml("governor.yaml"), by_path(read_config)),
         "foveation": lambda: Reader(_yaml("foveation.yaml"), by_path(read_foveation)),
         "tuning": lambda: Reader(_json(_tuning(folder)), by_path(remembered)),
@@ -145,6 +148,44 @@ def readers(folder: Path) -> dict[str, Callable[[], Reader]]:
         ),
         "models": lambda: Reader(_archives(), by_path(_stored_model)),
     }
+
+
+# --- what is typed
+
+_SPECIFICATIONS = (
+    "net:9310?token=SECRET&max_age=30", "net:ws:192.0.2.7:80?plain=1&token=SECRET", "net:zenoh:bob@tcp/192.0.2.7:7447?token=SECRET",
+    "livelink:[::1]:11111?subject=me", "video:clip.mp4?face=2", "csv:take.csv?fps=60", "osc:0.0.0.0:9000", "lsl:face?channels=52",
+)  # fmt: skip
+_ODD_TEXT = (
+    "²", "٣", "１", "--5", "+5", "\0", "\x1b[31m", "%", "%zz", "[::1", "]", "@", "//", "?", "&", "=", ":", "nan", "9" * 40, "\ud800",
+    "é",
+)  # fmt: skip
+
+
+def _specification(random: Random) -> bytes:
+    text = random.choice(_SPECIFICATIONS)
+    for _ in range(random.randrange(4)):
+        place = random.randrange(len(text) + 1)
+        odd = random.choice((*_ODD_TEXT, chr(random.randrange(0xD800)), ""))
+        text = text[:place] + odd + text[place + random.randrange(3) :]
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _parse_specification(data: bytes) -> object:
+    """All that is told by a text alone; nothing is opened."""
+    text = data.decode("utf-8", "surrogatepass")
+    try:
+        spec = Spec.parse(text)
+        for key, low, high in (("face", 0, 9), ("plain", 0, 1), ("max_age", 0, 86_400)):
+            spec.integer(key, low, low, high)
+        spec.only("token", "max_age", "plain", "subject", "face", "fps", "channels")
+        if spec.scheme == "net":
+            return LinkName.parse(spec.target).local
+        return spec.address(1) if spec.scheme in ("livelink", "osc") else spec
+    except InputError as error:
+        # The whole secret is never quoted where its option's name is whole.
+        assert "SECRET" not in str(error) or "token=SECRET" not in text, str(error)
+        raise
 
 
 # --- avatars
@@ -345,7 +386,11 @@ def _csv(folder: Path) -> Callable[[Random], bytes]:
     write_motion_csv(folder / "seed", [replace(code, translation=np.full(3, 0.1)) for code in codes])
     data = (folder / "seed").read_bytes()
     rows = [row.split(",") for row in data.decode().splitlines()]
-    odd = ("", "x", "nan", "inf", "-inf", "1e400", "1e308", "-1", "2", '"', '"a,b"', "\0", "99:99:99:99", "23:59:59:59.9", "1:1:1")
+    odd = (
+        "", "x", "nan", "inf", "-inf", "1e400", "1e308", "1e300", "-1", "2", "37", "99", "-180", "1,5",
+        '"', '"a,b"', "\0", "99:99:99:99", "23:59:59:59.9",
+        "1:1:1",
+    )  # fmt: skip
 
     def make(random: Random) -> bytes:
         if random.random() < 0.3:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import struct
 
@@ -19,7 +20,7 @@ from motion.packets import (
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.csv import head_angles, write_motion_csv
-from avatar3d.motion.door import Door
+from avatar3d.motion.door import MAX_UNKNOWN, Door, unknown_lines
 from avatar3d.motion.jsonl import read_motion_jsonl, to_line, write_motion_jsonl
 from avatar3d.motion.sources import livelink, open_source, schemes
 from avatar3d.motion.sources.base import ClockOffset
@@ -27,7 +28,7 @@ from avatar3d.motion.sources.ifacialmocap import IFacialMocapParser
 from avatar3d.motion.sources.livelink import LiveLinkParser
 from avatar3d.motion.sources.openseeface import OpenSeeFaceParser
 from avatar3d.motion.sources.osc import UnifiedParser
-from avatar3d.motion.sources.vmc import VmcParser
+from avatar3d.motion.sources.vmc import SILENT_NS, VmcParser
 
 
 def whole_gaze(code: MotionCode) -> np.ndarray:
@@ -136,6 +137,53 @@ def test_osc_parameters_in_their_many_forms():
     assert parser(osc_message("/chatbox/input", "hello"), 1) is None
 
 
+def test_osc_both_eyes_turn_together_and_strange_names_are_counted():
+    door = Door()
+    parser, path = UnifiedParser(door), "/avatar/parameters/FT/v2/"
+    both = parser(osc_bundle((path + "EyeX", 0.3), (path + "EyeY", -0.2)), 1)
+    each = UnifiedParser(Door())(osc_bundle(*((f"{path}Eye{side}{axis}", value) for side in ("Left", "Right")
+                                              for axis, value in (("X", 0.3), ("Y", -0.2)))), 1)  # fmt: skip
+    np.testing.assert_array_equal(both.gaze, each.gaze)
+    assert (both.gaze[:, 0] < 0).all() and (both.gaze[:, 1] < 0).all()
+    for number in range(200):
+        parser(osc_bundle((path + "PupilDilation", 0.5), (f"/strange/{number}" + "x" * 100, 1.0)), 2)
+    assert door.unknown["FT/v2/PupilDilation"] == 200
+    assert sum(door.unknown.values()) == 400
+    assert len(door.unknown) <= MAX_UNKNOWN + 1 and all(len(name) <= 40 for name in door.unknown)
+    assert "FT/v2/PupilDilation (200)" in unknown_lines(door.unknown)[0]
+    assert unknown_lines({}) == []
+
+
+def test_vmc_presets_go_on_beside_arkit_clips():
+    door = Door()
+    parser = VmcParser(door)
+    clips = [("/VMC/Ext/Blend/Val", name, value) for name, value in (
+        ("A", 1.0), ("Joy", 0.5), ("jawOpen", 0.0), ("browInnerUp", 0.25), ("mouthSmileLeft", 0.9), ("MyClip", 1.0),
+    )]  # fmt: skip
+    weights = parser(osc_bundle(*clips, ("/VMC/Ext/Blend/Apply",)), 1).weights
+    expected = {"jawOpen": 0.7, "browInnerUp": 0.25, "mouthSmileLeft": 0.9, "mouthSmileRight": 0.4}
+    assert {name: weights[ARKIT_INDEX[name]] for name in expected} == pytest.approx(expected)
+    assert dict(door.unknown) == {"MyClip": 1}
+
+
+def test_ifacialmocap_reads_decimal_commas_where_they_leave_no_doubt():
+    def read(*fields: str) -> tuple[MotionCode, Door]:
+        door = Door()
+        return IFacialMocapParser(door)("|".join(("jawOpen&50,5", *fields)).encode(), 1), door
+
+    point, _ = read("=head#-10.5,20.25,0.5,0.1,0.2,0.3", "rightEye#1.5,2.5,0.0", "leftEye#1.5,2.5,0.0")
+    comma, door = read("=head#-10,5,20,25,0,5,0,1,0,2,0,3", "rightEye#1,5,2,5,0,0", "leftEye#1,5,2,5,0,0")
+    assert comma.weights[ARKIT_INDEX["jawOpen"]] == pytest.approx(0.505)
+    np.testing.assert_allclose(comma.rotation, point.rotation)
+    np.testing.assert_allclose(comma.gaze, point.gaze)
+    assert not door.unknown
+    doubtful, door = read("=head#-10,5,20,0,0,0,0", "smell_L&3", "nose#1,2,3")  # nobody can say which comma is which
+    np.testing.assert_array_equal(doubtful.rotation, [0, 0, 0, 1])
+    assert dict(door.unknown) == {"head": 1, "smell_L": 1, "nose": 1}
+    whole, _ = read("=head#-10,20,5,0,0,0")
+    assert head_angles(whole.rotation)[0] == pytest.approx(math.radians(20))
+
+
 def test_osc_gaze_turns_to_the_users_side():
     code = UnifiedParser(Door())(osc_message("/tracking/eye/LeftRightPitchYaw", 10.0, 20.0, 10.0, 20.0), 1)
     np.testing.assert_allclose(np.degrees(code.gaze), [[-20, -10]] * 2)  # down, and to the user's right, our −X
@@ -148,8 +196,9 @@ def test_vmc_waits_for_apply_and_falls_back_on_presets():
     assert parser(osc_message("/VMC/Ext/Blend/Val", "Blink_L", 1.0), 1).weights[ARKIT_INDEX["eyeBlinkLeft"]] == 1
     vowel = osc_bundle(("/VMC/Ext/Blend/Val", "aa", 1.0), ("/VMC/Ext/Blend/Apply",))
     assert parser(vowel, 2).weights[ARKIT_INDEX["jawOpen"]] == 0.7
-    assert parser(osc_message("/VMC/Ext/Blend/Val", "JawOpen", 0.5), 3) is None
-    code = parser(osc_message("/VMC/Ext/Blend/Apply"), 4)
+    now = 10 * SILENT_NS  # the sender has left its presets for ARKit's names
+    assert parser(osc_message("/VMC/Ext/Blend/Val", "JawOpen", 0.5), now) is None
+    code = parser(osc_message("/VMC/Ext/Blend/Apply"), now + 1)
     assert code.weights[ARKIT_INDEX["jawOpen"]] == 0.5 and code.weights[ARKIT_INDEX["eyeBlinkLeft"]] == 0
 
 

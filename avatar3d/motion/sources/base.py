@@ -86,8 +86,9 @@ class Recording(SourceBase):
 
     live = False
 
-    def __init__(self, codes: list[MotionCode]) -> None:
+    def __init__(self, codes: list[MotionCode], door: Door | None = None) -> None:
         super().__init__()
+        self.door = door or self.door
         self.codes = codes
         self._next = 0
         self.door.admitted = len(codes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from avatar3d.errors import InputError
 from avatar3d.motion.csv import read_motion_csv
+from avatar3d.motion.door import Door
 from avatar3d.motion.jsonl import read_motion_jsonl
 from avatar3d.motion.sources.base import Recording, Spec
 
@@ -26,4 +27,5 @@ def open_csv(spec: Spec) -> Recording:
 def open_json(spec: Spec) -> Recording:
     """A recording in JSON lines."""
     spec.only()
-    return Recording(read_motion_jsonl(spec.target))
+    door = Door()
+    return Recording(read_motion_jsonl(spec.target, door), door)

@@ -2,7 +2,8 @@
 
 Fields between `|`: `name-percent` or, in version 2, `name&percent`, names as ARKit's with _L and _R; `=head#rx,ry,rz,x,y,z`,
 `rightEye#rx,ry,rz`, `leftEye#…`: degrees about ARKit's axes (+X the subject's left, +Y up, +Z out of the face), so rx turns the
-face DOWN; metres. The app sends once it has been greeted: `?phone=ADDRESS` does that.
+face DOWN; metres. Phones set to some languages write decimal commas, which are read where they leave no doubt. The app sends once it
+has been greeted: `?phone=ADDRESS` does that.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ DEFAULT_PORT = 49_983
 GREETING = b"iFacialMocap_sahuasouryya9218sauhuiayeta91555dy3719|sendDataVersion=v2"
 MAX_PACKET = 8192  # bytes; a real one has 960
 MAX_FIELDS = 256
+GROUPS = {"head": 6, "leftEye": 3, "rightEye": 3}  # numbers of each
 
 
 class IFacialMocapParser:
@@ -42,14 +44,20 @@ class IFacialMocapParser:
         for part in data.decode("utf-8", "replace").split("|", MAX_FIELDS)[:MAX_FIELDS]:
             name, hash_sign, numbers = part.strip().partition("#")
             if hash_sign:
-                groups[name.lstrip("=")] = [_number(text) for text in numbers.split(",", 8)[:8]]
+                group = name.lstrip("=")
+                if group in GROUPS:
+                    groups[group] = _numbers(numbers, GROUPS[group])
+                if not groups.get(group):
+                    self._door.not_understood(group)
                 continue
             # Percentages are never negative in version 1, whose sign is the separator.
             name, sign, value = part.strip().partition("&" if "&" in part else "-")
             place = ARKIT_INDEX.get(_arkit(name)) if sign else None
             if place is not None:
-                weights[place] = _number(value) / 100
+                weights[place] = _number(value.replace(",", ".")) / 100
                 found += 1
+            elif sign:
+                self._door.not_understood(name)
         if not found:
             return None
         rotation = translation = gaze = None
@@ -93,6 +101,16 @@ def _short(name: str) -> str:
     return name.removesuffix("Left") + "_L" if name.endswith("Left") else (
         name.removesuffix("Right") + "_R" if name.endswith("Right") else name
     )
+
+
+def _numbers(text: str, count: int) -> list[float]:
+    """The numbers between commas, twice as many parts where each has a decimal comma; none where nobody can say which is which."""
+    parts = text.split(",", 2 * count + 1)
+    if len(parts) == 2 * count and "." not in text:
+        parts = [f"{whole}.{rest}" for whole, rest in zip(parts[::2], parts[1::2], strict=True)]
+    elif len(parts) > count and "." not in text:
+        return []
+    return [_number(part) for part in parts[:count]]
 
 
 def _number(text: str) -> float:

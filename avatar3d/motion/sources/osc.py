@@ -1,10 +1,10 @@
 """`osc:[HOST:]PORT`: Unified Expressions as VRCFaceTracking sends them to VRChat, and VRChat's own eye tracking addresses.
 
 `/avatar/parameters/…/v2/NAME float`, where NAME is an expression, one of the combined parameters
-(configs/vocabularies/unified.yaml) or of the eyes: EyeLeftX (right of the user is +), EyeLeftY (up is +), EyeOpenLeft,
-EyeLidLeft (0.75 is open, 1 wide); `/tracking/eye/LeftRightPitchYaw` four degrees (down and right are +) and
+(configs/vocabularies/unified.yaml) or of the eyes: EyeLeftX (right of the user is +), EyeLeftY (up is +), EyeX and EyeY for both,
+EyeOpenLeft, EyeLidLeft (0.75 is open, 1 wide); `/tracking/eye/LeftRightPitchYaw` four degrees (down and right are +) and
 `/tracking/eye/EyesClosedAmount`. Parameters packed into booleans (NAME1, NAME2, NAME4, NAMENegative) are not read: turn them
-off in the sender, or use the float ones.
+off in the sender, or use the float ones. Other names are counted at the door.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from avatar3d.motion.vocabulary import vocabulary
 DEFAULT_PORT = 9000  # where VRChat listens
 LID_OPEN = 0.75  # EyeLid at an open, not widened eye
 _SIDES = ("Left", "Right")
+_PREFIX = "/avatar/parameters/"
 
 
 class UnifiedParser:
@@ -43,8 +44,12 @@ class UnifiedParser:
         for address, arguments in messages(data):
             values = [number(argument) for argument in arguments]
             if not values or any(value is None or not math.isfinite(value) for value in values):
+                self._door.not_understood(address)
                 continue
-            changed = self._take(address, [value for value in values if value is not None]) or changed
+            known = self._take(address, [value for value in values if value is not None])
+            if not known:
+                self._door.not_understood(address.removeprefix(_PREFIX))
+            changed = known or changed
         if not changed:
             return None
         return self._door.admit(self._vocabulary.to_arkit(self._values), gaze=self._gaze, time_ns=now_ns)
@@ -56,7 +61,7 @@ class UnifiedParser:
             return True
         if address == "/tracking/eye/EyesClosedAmount":
             return self._set(["EyeClosedLeft", "EyeClosedRight"], values[0])
-        if not address.startswith("/avatar/parameters/"):
+        if not address.startswith(_PREFIX):
             return False
         return self._parameter(address.rpartition("/")[2], values[0])
 
@@ -78,8 +83,9 @@ class UnifiedParser:
                 across = name.endswith("X")
                 self._gaze[eye, 0 if across else 1] = math.atan(max(-2.0, min(2.0, -value if across else value)))
                 return True
-        if name in ("EyeOpen", "EyeLid"):
-            return self._parameter(f"{name}Left", value) | self._parameter(f"{name}Right", value)
+        if name in ("EyeOpen", "EyeLid", "EyeX", "EyeY"):
+            one, axis = (name, "") if name.endswith(("Open", "Lid")) else ("Eye", name[-1])
+            return self._parameter(f"{one}Left{axis}", value) | self._parameter(f"{one}Right{axis}", value)
         return False
 
     def _set(self, names: list[str] | tuple[str, ...], value: float) -> bool:

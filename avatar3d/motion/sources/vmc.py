@@ -1,9 +1,10 @@
 """`vmc:[HOST:]PORT`: the Virtual Motion Capture protocol over OSC, as VSeeFace, VMagicMirror, Warudo and others send it.
 
 `/VMC/Ext/Blend/Val string float` and `/VMC/Ext/Blend/Apply`; `/VMC/Ext/Bone/Pos string p.xyz q.xyzw` (protocol.vmc.info,
-marionette). Blend names: ARKit's own ("perfect sync"), without regard to case, else the presets of VRM 0 and 1, which carry
-less. Bones are local rotations in Unity's axes (left-handed, +X the avatar's right): the head's turn is Neck · Head, without
-the body's.
+marionette). Blend names: ARKit's own ("perfect sync"), without regard to case, and the presets of VRM 0 and 1, which carry less; of
+a weight that both give the larger counts, and names of a kind that has not come for a while beside the other are left out. Other
+clips are counted at the door. Bones are local rotations in Unity's axes (left-handed, +X the avatar's right): the head's turn is
+Neck · Head, without the body's.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ PRESETS: dict[str, dict[str, float]] = {
     "lookup": {"eyeLookUpLeft": 1.0, "eyeLookUpRight": 1.0}, "lookdown": {"eyeLookDownLeft": 1.0, "eyeLookDownRight": 1.0},
     "lookleft": {"eyeLookOutLeft": 1.0, "eyeLookInRight": 1.0}, "lookright": {"eyeLookInLeft": 1.0, "eyeLookOutRight": 1.0},
 }  # fmt: skip
+SILENT_NS = 1_000_000_000  # behind the other, after which a kind of names counts as no longer sent
 _BONES = ("Neck", "Head", "LeftEye", "RightEye")
 
 
@@ -50,6 +52,7 @@ class VmcParser:
         self._door = door
         self._exact: dict[int, float] = {}  # by place in ARKit's order
         self._preset: dict[str, float] = {}
+        self._exact_ns = self._preset_ns = 0  # when each kind last came
         self._bones: dict[str, np.ndarray] = {}
         self._sends_apply = False
 
@@ -58,7 +61,7 @@ class VmcParser:
         apply = changed = False
         for address, arguments in messages(data):
             if address == "/VMC/Ext/Blend/Val" and len(arguments) == 2:
-                changed = self._blend(arguments[0], number(arguments[1])) or changed
+                changed = self._blend(arguments[0], number(arguments[1]), now_ns) or changed
             elif address == "/VMC/Ext/Bone/Pos" and len(arguments) == 8:
                 changed = self._bone(arguments[0], [number(value) for value in arguments[4:]]) or changed
             elif address == "/VMC/Ext/Blend/Apply":
@@ -67,16 +70,17 @@ class VmcParser:
             return None
         return self._door.admit(self._weights(), self._head(), None, self._gaze(), time_ns=now_ns)
 
-    def _blend(self, name: object, value: float | None) -> bool:
+    def _blend(self, name: object, value: float | None, now_ns: int) -> bool:
         if not isinstance(name, str) or value is None or not np.isfinite(value):
             return False
         key = name.lower()
         if key in _ARKIT_LOWER:
-            self._exact[_ARKIT_LOWER[key]] = value
+            self._exact[_ARKIT_LOWER[key]], self._exact_ns = value, now_ns
             return True
         if key in PRESETS:
-            self._preset[key] = value
+            self._preset[key], self._preset_ns = value, now_ns
             return True
+        self._door.not_understood(name)
         return False
 
     def _bone(self, name: object, values: list[float | None]) -> bool:
@@ -91,12 +95,14 @@ class VmcParser:
 
     def _weights(self) -> np.ndarray:
         weights = np.zeros(52)
-        if not self._exact:
+        ahead_ns = self._exact_ns - self._preset_ns
+        if ahead_ns <= SILENT_NS:
             for key, value in self._preset.items():
                 for name, share in PRESETS[key].items():
                     weights[ARKIT_INDEX[name]] += value * share
-        for place, value in self._exact.items():
-            weights[place] = value
+        if ahead_ns >= -SILENT_NS:
+            for place, value in self._exact.items():
+                weights[place] = max(weights[place], value)
         return np.clip(weights, 0.0, 1.0)
 
     def _head(self) -> np.ndarray | None:
