@@ -32,6 +32,7 @@ from avatar3d.motion.jsonl import read_motion_jsonl
 from avatar3d.motion.sources import open_source
 from avatar3d.net.token import read_token
 from avatar3d.photo import load_photo
+from avatar3d.render.tune import remembered
 from avatar3d.tracking.frames import open_video
 
 
@@ -92,6 +93,7 @@ READERS = {
     "calibration": read_calibration,
     "token": lambda path: read_token(file=path),
     "avatar": read_glb,
+    "measurements": remembered,
     "photo": load_photo,
     "video": open_video,
 }

@@ -20,7 +20,7 @@ from avatar3d import __version__
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import Avatar3dError, InputError
-from avatar3d.files import check_writable, write_bytes
+from avatar3d.files import check_writable, read_bounded, write_bytes
 from avatar3d.flags import TUNING_MODES
 from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressBar, ProgressCallback, silent
@@ -328,9 +328,8 @@ def remembered(path: Path | None = None) -> list[Entry]:
     """What was measured before, oldest first; nothing where there is no file. Raises InputError on a file that is damaged."""
     path = path or cache_path()
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InputError(f"{path} is larger than the {MAX_FILE_BYTES} bytes of a file of measurements")
-        document = json.loads(path.read_bytes())
+        path.stat()
+        document = json.loads(read_bounded(path, "file of measurements", MAX_FILE_BYTES))
         return [_entry(item) for item in _list(document["entries"])]
     except FileNotFoundError:
         return []
