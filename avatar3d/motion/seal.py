@@ -1,7 +1,7 @@
 """Sealing packets of the wire format: a tag that only the token's owners can make, and secrecy of the frame.
 
 As in SRTP (RFC 3711): AES in counter mode, then HMAC over the whole packet, cut. Counter mode adds no byte to a packet, and the tag
-stays at 5; of AEADs, AES-CCM's next tag has 6, which takes a one-way stream beyond 16 kbit/s, and browsers have no CCM. Headers stay
+stays at 5; of AEADs, AES-CCM's next tag has 6, which is half a kbit/s at 60 Hz, and browsers have no CCM. Headers stay
 readable. Keys come from the token by scrypt, once: who records packets pays its price for every token tried.
 """
 
