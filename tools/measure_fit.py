@@ -26,6 +26,7 @@ from avatar3d.head.model import HeadModel
 SCAN_SAMPLES = 6  # random points on each scan triangle
 ICP_ROUNDS = 40
 ICP_KEEP = 90  # percentile of distances that steers the alignment
+DEPTHS = {"nose": (1, 4), "chin": (152, 175, 199), "forehead": (10, 151), "cheeks": (234, 454)}  # MediaPipe indices
 
 
 def read_scan(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -94,6 +95,13 @@ def scan_distance(surface: np.ndarray, start: np.ndarray, targets: np.ndarray, s
     return float(tree.query(moved)[0].mean())
 
 
+def depth_errors(points: np.ndarray, targets: np.ndarray) -> dict[str, float]:
+    """How far (468, 3) m of the head frame stand out of (468, 3) mm of the scan after a similarity, by part of the face, mm."""
+    scale, rotation, shift = similarity(targets, points)
+    off = 1000 * (points - (scale * targets @ rotation + shift))[:, 2]
+    return {name: round(float(off[list(indices)].mean()), 2) for name, indices in DEPTHS.items()}
+
+
 def measure(obj: Path, photo: Path, head: HeadModel, tracker: FaceTracker) -> dict[str, object]:
     """The figures of goals: fit residual, held-out camera, distance to the scan, for the fit from either photo."""
     vertices, texture, faces, corners = read_scan(obj)
@@ -133,6 +141,7 @@ def measure(obj: Path, photo: Path, head: HeadModel, tracker: FaceTracker) -> di
             "scan_mm_neutral": round(
                 scan_distance(fit.neutral_vertices[used], head.landmark_points(fit.neutral_vertices), true_points, scan), 3
             ),
+            "too_far_forward_mm": depth_errors(head.landmark_points(posed), true_points),
         }
     report["template_scan_mm"] = round(
         scan_distance(head.vertices[used], head.landmark_points(head.vertices), true_points, scan), 3
