@@ -17,14 +17,17 @@ from avatar3d.head.model import SKIN, HeadModel
 FLARES_RAD = np.radians([-8.0, 0.0, 8.0, 16.0, 24.0])  # about the vertical through the ear's root, outward
 SCALES = (0.8, 0.9, 1.0, 1.1, 1.2)  # adults' ears are 63 ± 5 mm long
 RISES_M = (-0.009, -0.006, -0.003, 0.0, 0.003, 0.006)  # of the whole ear along the head's vertical
-OWN_PENALTY = 0.010  # as a share of the pixels looked at, for a step of either: outlines that say nothing leave the ears alone
+OWN_PENALTY = 0.010  # share of the pixels looked at, for a step of turn or rise: outlines that say nothing leave ears alone
+# Half as much for an ear one deviation larger or smaller than the head foretells, growing with the square: hair behind an
+# ear, which no mask knows, makes ears of 80 mm.
+SIZE_PENALTY, SIZE_SPREAD = 0.005, 0.08
 ROOT = (0.05, 0.5)  # of the region's weight: where an ear grows out of the head
 MARGIN_M = 0.012  # about the ears within which outlines are compared
 BELOW_M = 0.006  # and this far under the lobe
 MIN_FREE_SHARE = 0.7  # of a side's pixels that hair leaves free; an ear under more hair is not judged
 MATTE_LEVEL = 0.5
-# An ear is there to be met where this share of it, as the model lays it, has the face's colour: hair beside the face that no mask
-# knows, a scarf, a neighbour are no ear.
+# An ear is there to be met where this share of it, as the model lays it, has the face's colour: hair beside the face that no
+# mask knows, a scarf, a neighbour are no ear.
 BARE_SHARE = 0.5
 
 
@@ -37,8 +40,8 @@ def fit_ears(fit: FaceFit, head: HeadModel, work: WorkPicture, segmentation: Seg
     def cost(flare: float, scale: float, rise: float) -> float:
         offset = ear_offsets(fit.vertices, head, flare, scale, rise)
         seen = float(np.mean([side.mismatch(fit.vertices + offset) for side in sides]))
-        steps = abs(flare) / FLARES_RAD[2] + abs(scale - 1) / 0.1 + abs(rise) / RISES_M[-2]
-        return seen + OWN_PENALTY * steps
+        steps = abs(flare) / FLARES_RAD[2] + abs(rise) / RISES_M[-2]
+        return seen + OWN_PENALTY * steps + SIZE_PENALTY * ((scale - 1) / SIZE_SPREAD) ** 2
 
     best = min(product(FLARES_RAD.tolist(), SCALES, (0.0,)), key=lambda ear: cost(*ear))
     best = min(product((best[0],), SCALES, RISES_M), key=lambda ear: cost(*ear))
