@@ -348,7 +348,7 @@ def mouth_seat(skin: Skin, template: np.ndarray, strip: np.ndarray) -> np.ndarra
 
 # MakeHuman's tongue reaches through the lower incisors and lies over the side teeth of an open mouth: its tip is drawn back
 # and let down, its body (all but the root third) let down more and made narrower; metres.
-TONGUE_BACK_M, TONGUE_DOWN_M, TONGUE_BODY_DOWN_M, TONGUE_WIDTH = 0.003, 0.004, 0.005, 0.75
+TONGUE_BACK_M, TONGUE_DOWN_M, TONGUE_BODY_DOWN_M, TONGUE_WIDTH = 0.003, 0.004, 0.011, 0.72
 TONGUE_OUT_LIFT_M = 0.007  # at the tip in tongueOut, so that it passes over the lower lip of an open mouth
 
 

@@ -45,6 +45,8 @@ def grid_faces(rows: int, columns: int, wrap: bool) -> np.ndarray:
 # Polar angles of the eyeball's rings in degrees from the optical axis: dense at the limbus, coarse behind.
 EYE_RINGS_DEG = np.array([0, 7, 14, 19, 21.5, 23, 25, 29, 36, 46, 58, 72, 90, 115, 145, 180], float)
 EYE_SEGMENTS = 32
+# The cornea stands before the ball's sphere and is curved more, so that a lamp's reflection lies on the iris, small and lively.
+CORNEA_M, CORNEA_REACH_DEG = 0.0007, 23.0  # at the pole; down to nothing at the limbus
 
 
 def eyeball(centre: np.ndarray, radius: float, controls: np.ndarray, columns: int, side: int) -> Piece:
@@ -77,7 +79,8 @@ def eyeball(centre: np.ndarray, radius: float, controls: np.ndarray, columns: in
     if side < 0:
         faces = faces[:, ::-1]
     flat = direction.reshape(-1, 3)
-    points = centre + radius * flat
+    share = np.clip(1 - (EYE_RINGS_DEG / CORNEA_REACH_DEG) ** 2, 0, 1) ** 2
+    points = centre + (radius + CORNEA_M * np.repeat(share, EYE_SEGMENTS))[:, None] * flat
     weights = frame_weights(points, centre, radius)
     bind = sp.csr_matrix(
         (weights.ravel(), (np.repeat(np.arange(len(points)), 4), np.tile(controls, len(points)))), (len(points), columns)
@@ -96,7 +99,7 @@ LOWER_HEIGHTS = np.array([8.2, 8.4, 9.2, 8.2, 7.6]) * 1e-3
 # How far each biting edge stands from the row's line toward the gum: lateral incisors are short, premolars meet edge to edge.
 UPPER_EDGES = np.array([0.0, 0.6, 0.3, 1.4, 2.2]) * 1e-3
 LOWER_EDGES = np.array([0.0, 0.1, 0.0, 0.9, 1.3]) * 1e-3
-ARCH_POWER = 1.9  # of the arch's curve z(x); the mouth's inner wall behind smiling lips follows it
+ARCH_POWER = 2.5  # of the arch's curve z(x); the mouth's inner wall behind smiling lips follows it
 # Seat of the rows against the lip line (MakeHuman's upper strip ends on it) and the strip's front, metres: the upper edges
 # hang 3.2 mm below the lip line, overlap the lower ones by 2.6 mm and stand 2.8 mm before them.
 UPPER_EDGE_M, UPPER_FRONT_M = -0.0032, 0.0011

@@ -21,6 +21,7 @@ NARROW_ROUNDS = 24  # over the nodes: about 4 mm, the width of a nose's shadow e
 # narrower than a shadow may be a mark.
 WIDE_KEPT, NARROW_KEPT = 0.10, 0.35
 LIT_POWER = 1.5  # of brightness in each side's say: a side in shadow is noisier, and its light more mixed
+HEIGHTS, HEIGHT_PAIRS = 3, 60  # parts of the face, from below, and pairs that each must have
 MIN_TRUST = 0.05  # of the lesser side's weight; from twice of it on the pair is believed
 
 
@@ -37,12 +38,17 @@ def side_light(head: HeadModel, graph: NodeGraph, nodes: PhotoNodes, albedo: np.
 
 
 def side_contrast(graph: NodeGraph, nodes: PhotoNodes) -> float:
-    """Median over the pairs of plain skin of the absolute natural log of one side's brightness over the other's; 0 if unseen."""
-    pairs = nodes.core & nodes.core[graph.mirror] & (graph.rest[:, 0] > 0)
-    if pairs.sum() < 200:
+    """Absolute natural log of one side's brightness over the other's: the median over the pairs of plain skin, of that height of the
+    face that is the most even; 0 if unseen. A hand or a fringe on one side lies at one height, light at all."""
+    pairs = np.flatnonzero(nodes.core & nodes.core[graph.mirror] & (graph.rest[:, 0] > 0))
+    if len(pairs) < HEIGHTS * HEIGHT_PAIRS:
         return 0.0
     brightness = np.log(np.maximum(nodes.linear @ LUMA_BT709, FLOOR))
-    return float(np.median(np.abs(brightness - brightness[graph.mirror])[pairs]))
+    difference = (brightness - brightness[graph.mirror])[pairs]
+    height = graph.rest[pairs, 1]
+    inner = np.quantile(height, np.linspace(0, 1, HEIGHTS + 1))[1:-1]
+    band = np.searchsorted(inner, height)
+    return float(min(abs(np.median(difference[band == k])) for k in range(HEIGHTS)))
 
 
 def _excess(graph: NodeGraph, band: np.ndarray, weight: np.ndarray, say: np.ndarray, kept: float) -> np.ndarray:

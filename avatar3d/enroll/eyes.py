@@ -67,12 +67,12 @@ def paint_eyes(
 
     limbus: see limbus_angles. light: (3,) unit direction to the light.
     """
-    uv = texels.raster.interpolate(head.faces, head.uv)
-    of_eye = head.part[texels.raster.triangle] == EYES
+    of_eye = np.flatnonzero(head.part[texels.raster.triangle] == EYES)
+    uv = texels.raster.interpolate(head.faces, head.uv, of_eye)
     for eye in range(2):
         near = np.linalg.norm(uv - head.eye_uv[eye].centre, axis=1) < 1.1 * head.eye_uv[eye].radius
-        chosen = np.flatnonzero(of_eye & near)
-        polar, azimuth = head.eye_uv[eye].polar(uv[chosen])
+        chosen = of_eye[near]
+        polar, azimuth = head.eye_uv[eye].polar(uv[near])
         nasal = np.pi if eye == 0 else 0.0  # azimuth toward the nose
         linear[chosen] = eye_color(polar, azimuth, limbus[eye], eyes.iris, eyes.white, nasal, light)
 

@@ -18,6 +18,9 @@ RIM_MM = 0.5  # around the lids' landmarks the photo still counts over this widt
 MIN_OPENING_MM = 2.0  # a narrower slit shows lashes only
 FACING = (0.35, 0.6)  # cosine to the viewing ray over which the photo is believed
 LASH_LINE = 0.75  # of the skin's brightness that a lid's rim has at most
+# The lower lid's edge, up to so far from the eyeball: bare and pink, without the lash line's shade.
+WET_MM, WET_LINE = (0.3, 0.7), np.array([0.98, 0.90, 0.90])
+LOWER_LID_M = 0.001  # below the eye's middle
 EDGE_MM = 1.2  # inside the lids' outline the photo takes over from the painted eyeball across this width: no lash is printed on it
 # The photo gives an eyeball its tone, not its drawing: what it prints of lids and lashes would turn with the gaze.
 TONE_MM = 1.1  # standard deviation of the blur of the photo's tone over the painted one's
@@ -49,7 +52,6 @@ def show_eyes(
     side = np.sign(raster.interpolate(head.faces, head.vertices[:, :1])[:, 0])
     around = raster.interpolate(head.faces, head.regions["eye_contour"][:, None])[:, 0]
     lid_rim = (of_part == SKIN) & (around > 0.3)
-    uv = raster.interpolate(head.faces, head.uv)
     eyes = []
     for eye, (lids, sign) in enumerate(((EYE_LEFT, 1), (EYE_RIGHT, -1))):
         depth_mm = opening(points[list(lids)], light.shape[:2], nodes.mm_px)
@@ -58,7 +60,7 @@ def show_eyes(
         seen = look(np.flatnonzero((of_part == EYES) & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
         beside = (nodes.eyes > 0) & (np.sign(nodes.positions[:, 0]) == sign)
         weight = ramp(sample(depth_mm, seen.pixels), (0, EDGE_MM)) * ramp(seen.facing, FACING) * nodes.lit[beside].mean()
-        polar = head.eye_uv[eye].polar(uv[seen.rows])[0] / limbus[eye]
+        polar = head.eye_uv[eye].polar(raster.interpolate(head.faces, head.uv, seen.rows))[0] / limbus[eye]
         tone = np.clip(seen.albedo / np.maximum(linear[seen.rows], 1e-4), 1e-3, None)
         outside = ramp(polar, (IRIS_INNER, WHITE_OUTER))
         grey = (tone @ LUMA_BT709)[:, None]
@@ -69,7 +71,10 @@ def show_eyes(
         rim = look(np.flatnonzero(lid_rim & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
         weight = RIM_SHARE * ramp(sample(depth_mm, rim.pixels), (-2 * RIM_MM, -RIM_MM))[:, None]
         painted = linear[rim.rows]
-        linear[rim.rows] = painted + weight * (np.minimum(rim.albedo, LASH_LINE * painted) - painted)
+        line = painted + weight * (np.minimum(rim.albedo, LASH_LINE * painted) - painted)
+        wet = ramp(-_off_eyeball(rim.rows, eye, nodes, head, texels), (-WET_MM[1], -WET_MM[0]))
+        wet = (wet * ramp(sample(depth_mm, rim.pixels), (-2 * RIM_MM, -RIM_MM)))[:, None]
+        linear[rim.rows] = np.clip(line + wet * (WET_LINE * painted - line), 0, 1)
     # Both eyes take one tone where neither is seen: where one lies in shade that is the light's.
     rest = []
     for part in range(2):
@@ -82,6 +87,14 @@ def show_eyes(
             _smooth(rows, np.clip(tone, TONE_RANGE[0] * rest[k], most[k]), parts[k][0], rest[k], blur, texels) for k in range(2)
         ]
         linear[rows] *= np.clip(fields[0] + outside[:, None] * (fields[1] - fields[0]), 0, 1 / np.maximum(linear[rows], 1e-3))
+
+
+def _off_eyeball(rows: np.ndarray, eye: int, nodes: PhotoNodes, head: HeadModel, texels: Atlas) -> np.ndarray:
+    """(M,) millimetres between a texel of the lower lid and the eyeball; far away for the upper lid's."""
+    places = texels.raster.interpolate(head.faces, nodes.posed, rows).astype(np.float64)
+    centre, radius = head.eye_centres(nodes.posed)[eye], head.eye_radii(nodes.posed)[eye]
+    away = 1000 * (np.linalg.norm(places - centre, axis=1) - radius)
+    return np.where(places[:, 1] < centre[1] - LOWER_LID_M, away, np.inf)
 
 
 def _enough(weight: np.ndarray) -> bool:
@@ -116,7 +129,7 @@ def look(
     texels: Atlas,
 ) -> Look:  # fmt: skip
     places, normals, shade = (
-        texels.raster.interpolate(head.faces, values)[rows] for values in (nodes.posed, nodes.vertex_normals, shade_vertex)
+        texels.raster.interpolate(head.faces, values, rows) for values in (nodes.posed, nodes.vertex_normals, shade_vertex)
     )
     pixels, depth = picture.camera.project(places.astype(np.float64))
     toward = picture.camera.center - places

@@ -16,18 +16,18 @@ from avatar3d.motion.code import ARKIT_INDEX
 RIMS = {"Left": (362, 398, 384, 385, 386, 387, 388, 466, 263), "Right": (133, 173, 157, 158, 159, 160, 161, 246, 33)}
 RING_M = (0.013, 0.027)  # from the middle of the eye: cheekbone, temple and the root of the nose, whose skin a lid's is like
 RING_NODES = 60  # fewer say nothing; then the face's plain skin stands in
-RING_PERCENTILE = 58.0  # a little above the middle: the ring's shadows are the light's
-LID_TONE = np.array([0.98, 0.96, 0.955])  # encoded, against the skin around: thinner, so a little darker and redder
+RING_PERCENTILE = 72.0  # well above the middle: the ring's shadows are the light's
+LID_TONE = np.array([1.0, 0.98, 0.97])  # encoded, against the skin around: thinner, so a little redder
 BELOW_RIM_M = 0.0012  # a rim's own thickness, and the corner's fold
 FADE_M = 0.006  # above the unfolded skin, over which the photo's own comes back
 RIM_BAND_M = 0.004  # above the rim, where the photo shows lashes and their shadow smeared
 LASH_LINE, LASH_LINE_M = 0.5, 0.0011  # darkening at the rim (encoded) and its width
-CREASE, CREASE_M, CREASE_AT = 0.055, 0.0011, 0.78  # of the crease; where it runs, as a share of the unfolded skin's height
-HOLLOW = 0.03  # darkening toward the crease: a closed lid bulges over the eye and falls back above it
+CREASE, CREASE_M, CREASE_AT = 0.045, 0.0011, 0.78  # of the crease; where it runs, as a share of the unfolded skin's height
+HOLLOW = 0.01  # darkening toward the crease: a closed lid bulges over the eye and falls back above it
 MASK_ROUNDS, MASK_GAIN = 10, 1.5  # a soft edge around a lid that is full inside
 MIN_HEIGHT_M = 0.004
 AROUND_SHARE = 0.8  # of what surrounds the eye in the lid's colour at its upper end, so that no edge shows there
-AROUND_LIMITS = (0.95, 1.05)  # of the ring's tone: what is darker is a lash, a brow's rim or the open eye's fold
+AROUND_LIMITS = (0.97, 1.06)  # of the ring's tone: what is darker is a lash, a brow's rim or the open eye's fold
 UNFOLDED = 0.3  # of the share that unfolds, from which on skin counts to the lid
 
 

@@ -24,6 +24,7 @@ SURE = (0.05, 0.4)  # share of such pixels in the blur over which it is believed
 SHADE_LIMITS = (0.4, 1.15)  # a mouth that opens wider lets more light in
 REST_QUANTILE = 0.6  # of the shade seen, for what is hidden: some of what is seen lies in the lips' shadow
 MIN_TEXELS = 60
+HUE_SHARE, HUE_LIMITS = 0.8, (0.8, 1.3)  # of the teeth's hue against the painted ones' that is taken over
 
 
 def shade_mouth(
@@ -51,7 +52,17 @@ def shade_mouth(
         # One shade for all: that of each small round tooth would print its gaps again.
         brightness = sample(blurred, seen.pixels) @ LUMA_BT709 / np.maximum(weight, 1e-3) / shade
         ratio = np.clip(brightness / painted, *SHADE_LIMITS)
+        seen_color = sample(blurred, seen.pixels) / np.maximum(weight, 1e-3)[:, None]
         weight = ramp(weight, SURE)
         if (weight > 0.5).sum() >= MIN_TEXELS:
+            if part == TEETH:
+                # Their hue is the person's, and one; the light between the lips has it too.
+                hues = (_hue(seen_color[weight > 0.5]), _hue(linear[seen.rows[weight > 0.5]]))
+                linear[seen.rows] *= 1 + HUE_SHARE * (np.clip(hues[0] / hues[1], *HUE_LIMITS) - 1)
             rest = np.quantile(ratio[weight > 0.5], REST_QUANTILE)
             linear[seen.rows] *= (rest + weight * (ratio - rest))[:, None]
+
+
+def _hue(linear: np.ndarray) -> np.ndarray:
+    """(3,) median of linear colours (M, 3) over their luminance."""
+    return np.median(linear / np.maximum(linear @ LUMA_BT709, 1e-4)[:, None], axis=0)

@@ -18,7 +18,7 @@ TOOTH_NECK = np.array([0.60, 0.50, 0.37])  # warmer and darker at the gum, where
 TOOTH_EDGE = np.array([0.60, 0.59, 0.55])  # the biting edge lets light through
 NECK_FROM, EDGE_TO = 0.3, 0.16  # of a crown's height
 # Neighbouring crowns turn from the light and shade one another; across a crown's half width from its middle.
-GAP_FROM, GAP_TO, GAP = 0.68, 0.95, np.array([0.46, 0.38, 0.30])
+GAP_FROM, GAP_TO, GAP = 0.74, 0.97, np.array([0.50, 0.42, 0.34])
 CANINE_TONE = np.array([0.92, 0.88, 0.80])  # of the tone of the others
 CANINE_X_M, CANINE_REACH_M = 0.0162, 0.0035  # beside the midline
 TONE_SPREAD = 0.035  # standard deviation from tooth to tooth
@@ -67,13 +67,14 @@ def paint_parts(linear: np.ndarray, head: HeadModel, texels: Atlas, exposure: fl
     color *= exposure
     color[head.vertex_part == LASHES] = LASH
     part = head.part[texels.raster.triangle]
-    chosen = np.isin(part, (TEETH, TONGUE, LASHES))
-    linear[chosen] = texels.raster.interpolate(head.faces, color)[chosen]
+    chosen = np.flatnonzero(np.isin(part, (TEETH, TONGUE, LASHES)))
+    linear[chosen] = texels.raster.interpolate(head.faces, color, chosen)
     # Crowns have too few vertices to carry the gaps between them.
     values = np.c_[row.across, row.height, row.tone, along, row.gum]
-    values = texels.raster.interpolate(head.faces, values)[part == TEETH]
+    rows = np.flatnonzero(part == TEETH)
+    values = texels.raster.interpolate(head.faces, values, rows)
     crown = values[:, 6] < 0.5
-    rows = np.flatnonzero(part == TEETH)[crown]
+    rows = rows[crown]
     linear[rows] = crown_color(values[crown, 0], values[crown, 1]) * values[crown, 2:5] * (values[crown, 5:6] * exposure)
 
 
@@ -155,7 +156,7 @@ def inner_mouth_color(texture: np.ndarray, head: HeadModel, texels: Atlas, expos
     bag = head.vertex_part == MOUTH_BAG
     inside[bag] = 1.0
     raster = texels.raster
-    share = np.clip(raster.interpolate(head.faces, inside)[texels.on_graph] / INNER_LIP_RAMP, 0, 1)[:, None]
-    shade = raster.interpolate(head.faces, _depth_shade(head))[texels.on_graph][:, None]
+    share = np.clip(raster.interpolate(head.faces, inside, texels.on_graph) / INNER_LIP_RAMP, 0, 1)[:, None]
+    shade = raster.interpolate(head.faces, _depth_shade(head), texels.on_graph)[:, None]
     wet = (MOUTH_FRONT * exposure * shade) ** (1 / 2.2)
     return texture * (1 - share) + share * wet

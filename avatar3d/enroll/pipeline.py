@@ -27,6 +27,7 @@ from avatar3d.enroll.hair import HairResult, build_hair
 from avatar3d.enroll.outline import meet_outline
 from avatar3d.enroll.reach import learn_reach
 from avatar3d.enroll.refine_hair import refine_hair, settle_hair
+from avatar3d.enroll.seen import Covers
 from avatar3d.enroll.segment import WORK_IOD_PX, segment
 from avatar3d.enroll.settle import settle_texture
 from avatar3d.enroll.skin import SkinResult, build_skin, view_skin
@@ -143,7 +144,10 @@ def enroll(
     with watch("light"):
         fine = _picture(bare, fit, face.landmarks.points_px, MAX_TEXTURE_IOD_PX)
         matte, hair_alpha = (between(mask, coarse, fine) for mask in (segmentation.matte, segmentation.hair_alpha))
-        view = view_skin(fine, fit, head, matte, hair_alpha)
+        labels = segmentation.labels
+        lying = labels.clothes | labels.hat | labels.hand | labels.glasses | labels.completed
+        covers = Covers(*(between(mask.astype(np.float32), coarse, fine) for mask in (labels.beard, lying)))
+        view = view_skin(fine, fit, head, matte, hair_alpha, covers)
 
     hair: HairResult | None = None
     if options.hair:

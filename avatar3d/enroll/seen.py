@@ -30,6 +30,7 @@ UNFOLD_FROM, UNFOLD_FULL = 1.5, 2.2
 OCCLUSION_M = 0.004  # behind the nearest surface by more than this is hidden
 SILHOUETTE_M = 0.0022  # pixels nearer than this to an occluding edge may show the wrong surface,
 SILHOUETTE_STEP_M = 0.014  # where the edge stands this far in front
+COVER_MARGIN_M = 0.002
 HAIR_MARGIN_M = 0.0015
 MATTE_MARGIN_M = 0.0025
 MATTE_FROM, MATTE_FULL = 0.6, 0.9
@@ -42,6 +43,7 @@ HAIR_GAIN = 2.5
 LIP_RIM_M, LIP_REACH_M = 0.0012, 0.012  # the vermilion's soft rim; nothing further off is taken for a lip
 LACK_SHARE = 0.7  # the rim of a resting lip is softer than the region's
 LIP_NODES, LIP_PERCENTILE, LIP_CONTRAST = 30, 65.0, 0.08  # contrast: log of red over green
+MOUTH_DARK = (0.3, 0.55)  # of the lips' brightness: what is darker on a lip lies in the mouth
 LIP_MARGIN_M, EYE_MARGIN_M = 0.0004, 0.0001
 # Colour gate, in robust standard deviations of the face's own colour: lightness is let vary more (shadow under the chin).
 GATE_LIGHTNESS, GATE = 2.2, 2.3
@@ -51,6 +53,14 @@ RIM_FACING, RIM_M = 0.7, 0.03  # skin turned away this far and this far off the 
 MAX_SHADE_FACTOR = 2.5  # of lightness, up to which the hue of an ear's hollows is told
 WIDE_MARGIN = 1.5  # of both gates: blood shines through ears, and a forehead between hair and brows is mostly pale
 GATE_BRIGHTER = 1.3  # nothing outside the face is this much brighter than it: collars, backdrops
+
+
+@dataclass(frozen=True)
+class Covers:
+    """What lies on the skin in a work picture, (H, W) in [0, 1]. beard: is shown as skin. other: is not, as clothes and hands."""
+
+    beard: np.ndarray
+    other: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -98,10 +108,11 @@ def look_at_photo(
     graph: NodeGraph,
     matte: np.ndarray | None = None,
     hair_alpha: np.ndarray | None = None,
+    covers: Covers | None = None,
 ) -> PhotoNodes:
     """Project the nodes into a work picture and weigh what it shows there.
 
-    matte, hair_alpha: (H, W) in [0, 1] of the same picture; without them the face alone is trusted.
+    matte, hair_alpha: (H, W) in [0, 1] of the same picture; without them the face alone is trusted. covers: what lies on the skin.
     """
     posed = posed_as_photographed(fit, head)
     normals = head.normals(posed)
@@ -129,6 +140,10 @@ def look_at_photo(
         weight *= np.clip((edge - MATTE_FROM) / (MATTE_FULL - MATTE_FROM), 0, 1)
     if matte is None or hair_alpha is None:
         weight *= regions["face"]
+    beard = np.zeros(len(pixels))
+    if covers is not None:
+        weight *= 1 - sample(_dilated(covers.other.astype(np.float32), COVER_MARGIN_M * 1000 * mm_px), pixels)
+        beard = sample(covers.beard, pixels) * (regions["ears"] < 0.1)
     weight *= 1 - np.clip(2 * regions["inner_mouth"], 0, 1)
     unfolding = np.clip(1.5 * regions["eyelids"], 0, 1) * (graph.spread @ _unfolding(posed, head))
     covered = _openings(picture.landmarks_px[:, :2], picture.rgb.shape[:2], mm_px)
@@ -144,8 +159,9 @@ def look_at_photo(
     lip_seen *= _near(graph.rest, landmarks[list(LIPS_OUTER + LIPS_INNER)], LIP_REACH_M)
     above_chin = graph.rest[:, 1] > landmarks[CHIN, 1]
     plain = (brows == 0) & (eyes == 0) & (lips == 0) & (regions["face"] > 0.5) & (regions["ears"] < 0.1)
-    core = plain & above_chin & (weight > 0.6)
+    core = plain & above_chin & (weight > 0.6) & (beard < 0.1)
     lip_seen *= _lip_redness(colour, core, (regions["lips"] > 0.8) & (lip_seen > 0.9) & (weight > 0.5))
+    weight *= 1 - regions["lips"] * _mouth_shadow(colour, (regions["lips"] > 0.8) & (lip_seen > 0.9) & (weight > 0.5))
     lip_lack = LACK_SHARE * np.clip(2.5 * regions["lips"] - 0.75, 0, 1) * np.clip(1.5 - 2 * lip_seen, 0, 1)
     outer = (graph.rest[:, 1] < landmarks[CHIN, 1] + 0.006) | (regions["ears"] > 0.1) | (hair > 0.02) | (regions["face"] < 0.3)
     # Rim light on a flank turned away is no colour of the skin.
@@ -153,7 +169,8 @@ def look_at_photo(
     ears = regions["ears"] > 0.5
     rim = (facing < RIM_FACING) & (np.abs(graph.rest[:, 0]) > RIM_M)
     gates = _Gates(outer | flank | beside_hair, beside_hair & (brows == 0), ears, rim, beside_hair | ears, hair > 0.95)
-    weight = _gated(weight, colour, core, gates, graph)
+    # A beard is of no face's colour, and belongs to it.
+    weight = np.maximum(_gated(weight, colour, core, gates, graph), weight * graph.blurred(beard, 2))
     return PhotoNodes(
         posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour,
         weight=weight, core=core, brows=brows, eyes=eyes, lips=lips, lip_seen=lip_seen,
@@ -254,6 +271,15 @@ def _lip_redness(linear: np.ndarray, skin: np.ndarray, lip: np.ndarray) -> np.nd
     from_skin = red - np.median(red[skin])
     contrast = float(np.percentile(from_skin[lip], LIP_PERCENTILE))
     return np.ones(len(red)) if contrast < LIP_CONTRAST else np.clip(2 * from_skin / contrast - 0.4, 0, 1)
+
+
+def _mouth_shadow(linear: np.ndarray, lip: np.ndarray) -> np.ndarray:
+    """(N,) in [0, 1], where the photo shows the dark of an open mouth's corners rather than a lip. lip: (N,) bool, plain lips."""
+    if lip.sum() < LIP_NODES:
+        return np.zeros(len(linear))
+    brightness = linear @ LUMA_BT709
+    share = brightness / max(float(np.median(brightness[lip])), 1e-4)
+    return 1 - np.clip((share - MOUTH_DARK[0]) / (MOUTH_DARK[1] - MOUTH_DARK[0]), 0, 1)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from avatar3d.enroll.light import estimate_light, shading_power
 from avatar3d.enroll.mouth_seen import shade_mouth
 from avatar3d.enroll.openness import openness
 from avatar3d.enroll.parts import inner_mouth_color, paint_parts
-from avatar3d.enroll.seen import PhotoNodes, look_at_photo, sample
+from avatar3d.enroll.seen import Covers, PhotoNodes, look_at_photo, sample
 from avatar3d.enroll.surface import Atlas, NodeGraph, atlas, node_graph
 from avatar3d.enroll.wrinkles import fold_mask, fold_row, folds, low_band
 from avatar3d.field.shells import sample_texture
@@ -39,12 +39,13 @@ DELTA_BLUR_MM = 0.35
 FOLD_BLUR_MM = 0.9
 # Of the skin that unfolds as lids close, so much of the texture is lid skin already: viewers without texture deltas show it. The
 # rest is the photo's, whose fold of the open lid is seen.
-LID_BASE_SHARE = 0.75
+LID_BASE_SHARE = 0.85
 TEXEL_HAIR_GAIN = 1.5
 # Where the photo does not show it, skin in hollows is darker and redder: light that got in has passed through skin.
 OPEN_FULL, OPEN_NONE = 0.75, 0.15
 HOLLOW_TINT = np.array([0.34, 0.16, 0.14])
 LOG_FLOOR = 2e-3  # linear; below it a ratio says nothing
+HUE_FLOOR = 0.04  # linear; the hue of what is darker, as lashes and kohl, is noise
 SEED = 20261130
 
 
@@ -79,11 +80,15 @@ class SkinView:
 
 
 def view_skin(
-    picture: WorkPicture, fit: FaceFit, head: HeadModel, matte: np.ndarray | None = None, hair_alpha: np.ndarray | None = None
-) -> SkinView:
-    """See which skin the work picture shows and under which light. matte, hair_alpha: (H, W) in [0, 1] of the same picture."""
+    picture: WorkPicture, fit: FaceFit, head: HeadModel, matte: np.ndarray | None = None, hair_alpha: np.ndarray | None = None,
+    covers: Covers | None = None,
+) -> SkinView:  # fmt: skip
+    """See which skin the work picture shows and under which light.
+
+    matte, hair_alpha: (H, W) in [0, 1] of the same picture. covers: what else lies on the skin there.
+    """
     graph = node_graph(head)
-    nodes = look_at_photo(picture, fit, head, graph, matte, hair_alpha)
+    nodes = look_at_photo(picture, fit, head, graph, matte, hair_alpha, covers)
     power = shading_power(side_contrast(graph, nodes))
     return SkinView(picture, fit, head, graph, nodes, estimate_light(nodes, graph.mirror), power)
 
@@ -112,7 +117,7 @@ def build_skin(
     delta, node_folds = _expression_layer(view, coarse, shade_vertex, beyond, node_albedo)
     fold_texels = texels.from_nodes @ beyond
     if delta is not None:
-        fold_texels += sample_texture(delta.log_ratio, texels.raster.interpolate(head.faces, head.uv)[texels.on_graph])
+        fold_texels += sample_texture(delta.log_ratio, texels.raster.interpolate(head.faces, head.uv, texels.on_graph))
     encoded = np.maximum(node_albedo * np.exp(-node_folds), 1e-5) ** (1 / GAMMA)
     base = _fill(head, graph, nodes, encoded, plain)
 
@@ -146,7 +151,7 @@ def build_skin(
     lacking = np.sqrt(np.maximum(CLEAR_SKIN**2 - measured**2, 0))
     wanted = np.maximum(measured, CLEAR_SKIN)
     known = np.clip(trust + borrowed[:, 0], 0, 1)[:, None]
-    places = texels.raster.interpolate(head.faces, _eyes_closed(head))[texels.on_graph] * 1000
+    places = texels.raster.interpolate(head.faces, _eyes_closed(head), texels.on_graph) * 1000
     texture *= 1 + grain(places, known * lacking + (1 - known) * wanted, SEED)
     texture = _under_hair(texture, view, texels, scalp_mask, scalp_color_srgb)
 
@@ -233,9 +238,9 @@ def _photo_texels(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Encoded albedo (R, 3) that the photo shows at each texel of the graph and how far it is trusted (R,)."""
     raster, faces = texels.raster, view.head.faces
-    pixels, _ = view.picture.camera.project(raster.interpolate(faces, posed)[texels.on_graph].astype(np.float64))
+    pixels, _ = view.picture.camera.project(raster.interpolate(faces, posed, texels.on_graph).astype(np.float64))
     linear = np.maximum(sample(srgb_to_linear(view.picture.rgb), pixels), 0)
-    shade = raster.interpolate(faces, shade_vertex)[texels.on_graph]
+    shade = raster.interpolate(faces, shade_vertex, texels.on_graph)
     albedo = linear / shade * np.exp(-folds)
     trust = texels.from_nodes @ node_weight
     if hair_alpha is not None:
@@ -286,10 +291,13 @@ def _lid_layers(view: SkinView, texels: Atlas, lids: LidSkin, strengths: np.ndar
     present = np.maximum(present.reshape(-1, 3)[texels.raster.texel[texels.on_graph]], LOG_FLOOR)
     weight = texels.from_nodes @ lids.weight
     near = np.flatnonzero(weight > 0.01)
-    places = texels.raster.interpolate(view.head.faces, _eyes_closed(view.head))[texels.on_graph][near] * 1000
+    places = texels.raster.interpolate(view.head.faces, _eyes_closed(view.head), np.flatnonzero(texels.on_graph)[near]) * 1000
     skin = (texels.from_nodes[near] @ lids.color) * (1 + grain(places, strengths, SEED))
     ratio = np.zeros((len(weight), 3))
-    ratio[near] = weight[near, None] * (GAMMA * np.log(np.maximum(skin, 1e-3)) - np.log(present[near]))
+    log_ratio = GAMMA * np.log(np.maximum(skin, 1e-3)) - np.log(present[near])
+    grey = log_ratio.mean(1, keepdims=True)
+    told = np.clip(present[near].mean(1, keepdims=True) / HUE_FLOOR, 0, 1)
+    ratio[near] = weight[near, None] * (grey + told * (log_ratio - grey))
     side = texels.from_nodes @ lids.left > 0.5
     layers = []
     for name, on_side in (("Left", side), ("Right", ~side)):

@@ -29,12 +29,12 @@ class UvRaster:
     barycentric: np.ndarray
     covered: np.ndarray
 
-    def interpolate(self, faces: np.ndarray, attribute: np.ndarray) -> np.ndarray:
-        """(N, ...) f32 value of a vertex attribute (V, ...) at each listed texel."""
+    def interpolate(self, faces: np.ndarray, attribute: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """(N, ...) f32 value of a vertex attribute (V, ...) at each listed texel, or at those of `rows` only."""
         table = np.asarray(attribute, np.float32).reshape(len(attribute), -1)
-        corners = faces[self.triangle]
-        mixed = sum(table.take(corners[:, k], axis=0) * self.barycentric[:, k, None] for k in range(3))
-        return np.asarray(mixed, np.float32).reshape(len(self.texel), *attribute.shape[1:])
+        corners, barycentric = faces[self.triangle[rows]], self.barycentric[rows]
+        mixed = sum(table.take(corners[:, k], axis=0) * barycentric[:, k, None] for k in range(3))
+        return np.asarray(mixed, np.float32).reshape(len(corners), *attribute.shape[1:])
 
     def scatter(self, values: np.ndarray) -> np.ndarray:
         """(height, width, ...) texture of values (N, ...), zero where no surface lies."""

@@ -8,7 +8,7 @@ from staged_face import LIGHT, SKIN_LINEAR, dressed, staged_face
 from avatar3d.color import psnr_db, srgb_to_linear
 from avatar3d.enroll.crop import crop
 from avatar3d.enroll.mouth_seen import shade_mouth
-from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT, LIPS_INNER
+from avatar3d.enroll.seen import CHIN, EYE_LEFT, EYE_RIGHT, LIPS_INNER, Covers
 from avatar3d.enroll.skin import build_skin, view_skin
 from avatar3d.enroll.surface import atlas
 from avatar3d.fitting.fit import fit_face
@@ -290,6 +290,24 @@ def test_hair_and_scalp_stay_off_the_skin_and_under_the_hair(calm, head):
     assert (colour[:, 1] <= colour[:, 0] + 4).mean() > 0.999, "no green anywhere"
     under = texels.raster.interpolate(head.faces, mask)[texels.on_graph] > 0.99
     assert np.median(colour[under], 0) == pytest.approx([51, 26, 13], abs=12)
+
+
+def test_a_beard_is_skin_and_a_hand_is_not(calm, head):
+    face, fit, view, _ = calm
+    landmarks, rgb = view.picture.landmarks_px, view.picture.rgb.copy()
+    beard, hand, nothing = (np.zeros(rgb.shape[:2], np.float32) for _ in range(3))
+    beard[int(landmarks[17, 1]) :] = 1
+    hand[: int(landmarks[9, 1])] = 1
+    rgb[beard > 0], rgb[hand > 0] = (40, 28, 20), (40, 60, 200)
+    matte = crop_mask(face.matte, view.picture)
+    seen = view_skin(replace(view.picture, rgb=rgb), fit, head, matte, nothing, Covers(beard, hand))
+    skin = build_skin(seen, nothing, size=512)
+    texels = atlas(head, seen.graph, 512)
+    colour = skin.base_color.reshape(-1, 3)[texels.raster.texel[texels.on_graph]].astype(int)
+    assert (colour[:, 2] > colour[:, 0]).mean() < 0.001, "no blue hand"
+    below_chin = seen.graph.rest[:, 1] < head.landmark_points(head.vertices)[CHIN, 1] - 0.004
+    throat = texels.from_nodes @ (below_chin & (seen.nodes.pixels[:, 1] > landmarks[17, 1]) & (seen.nodes.weight > 0.5)) > 0.9
+    assert throat.sum() > 200 and np.median(colour[throat].mean(1)) < 60, "the beard goes on under the chin"
 
 
 def test_a_greyscale_photo_makes_a_grey_head_teeth_and_tongue_too(head):
