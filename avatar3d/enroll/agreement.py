@@ -60,14 +60,23 @@ def outline_error(drawn: np.ndarray, wanted: np.ndarray, region: np.ndarray) -> 
     return float(mean), float(((drawn & wanted) & region).sum() / union)
 
 
-def agreement(frame: Frame, photo: np.ndarray, matte: np.ndarray, landmarks_px: np.ndarray) -> Agreement:
-    """Compare a frame drawn at the photo's camera with the (H, W, 3) u8 photo and its (H, W) person matte."""
+def agreement(
+    frame: Frame, photo: np.ndarray, matte: np.ndarray, landmarks_px: np.ndarray, inside: np.ndarray | None = None
+) -> Agreement:
+    """Compare a frame drawn at the photo's camera with the (H, W, 3) u8 photo and its (H, W) person matte.
+
+    inside: (H, W) bool, what the photo covers; beyond it the head was made up and nothing is judged.
+    """
     above = face_height(landmarks_px, photo.shape) > HEAD_FROM
+    if inside is not None:
+        seen = cv2.erode(inside.astype(np.uint8), np.ones((5, 5), np.uint8), borderValue=1) > 0
+    else:
+        seen = np.ones(photo.shape[:2], bool)
     person = matte > 0.5
     oval = np.zeros(person.shape, np.uint8)
     cv2.fillPoly(oval, [np.round(landmarks_px[list(FACE_OVAL), :2]).astype(np.int32)], 1)
-    outline_px, iou = outline_error(frame.rgba[..., 3] > 0.5, person, above)
-    return Agreement(masked_psnr_db(frame.to_srgb8(BACKDROP_SRGB8), photo, person & (above | (oval > 0))), outline_px, iou)
+    outline_px, iou = outline_error(frame.rgba[..., 3] > 0.5, person, above & seen)
+    return Agreement(masked_psnr_db(frame.to_srgb8(BACKDROP_SRGB8), photo, person & seen & (above | (oval > 0))), outline_px, iou)
 
 
 def _outline(mask: np.ndarray) -> np.ndarray:

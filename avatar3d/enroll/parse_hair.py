@@ -195,7 +195,7 @@ def _with_lower_end(found: ParsedHair, frame: FaceFrame, inside: np.ndarray) -> 
     return replace(
         found,
         mask=found.mask | below,
-        alpha=np.where(below, CROWN_ALPHA, found.alpha).astype(np.float32),
+        alpha=np.where(below, np.maximum(found.alpha[edge], CROWN_ALPHA), found.alpha).astype(np.float32),
         matte=np.where(below, 1.0, found.matte).astype(np.float32),
         completed=found.completed | (below & ~inside),
         notes=[*found.notes, "the hair goes on below the photo; its lower end was completed"],

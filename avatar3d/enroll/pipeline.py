@@ -288,7 +288,7 @@ def _compare(avatar: Avatar, motion: object, picture: WorkPicture, matte: np.nda
     for form in forms:
         options = RenderOptions(form=form)  # type: ignore[arg-type]
         (frame,) = renderer.render(avatar, motion, [picture.camera], options)  # type: ignore[arg-type]
-        results.append(agreement(frame, picture.rgb, matte, picture.landmarks_px))
+        results.append(agreement(frame, picture.rgb, matte, picture.landmarks_px, picture.inside))
     renderer.close()
     return results[0], results[1]
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.glasses import glasses_mask
+from avatar3d.enroll.masks import grown
 from avatar3d.enroll.parse_frame import BROWS, CHIN, FOREHEAD_TOP, WORK_IOD_PX, FaceFrame, face_frame
 from avatar3d.enroll.parse_hair import ParsedHair, parse_hair
 from avatar3d.enroll.parse_skin import (
@@ -31,6 +32,7 @@ from avatar3d.face.matte import person_matte
 __all__ = ["BROWS", "CHIN", "FOREHEAD_TOP", "WORK_IOD_PX", "Labels", "Segmentation", "segment"]
 
 PERSON = 0.5  # matte from which on a pixel is the person
+ARM_RIM_PX = 9.0  # soft edge of a raised arm, pixels at WORK_IOD_PX
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,11 @@ def segment(work: WorkPicture, matte: np.ndarray | None = None, hair: HairSeen |
     if hat.any():
         found.notes.append("a hat or scarf covers the head; it was made in one piece with the hair")
     face_mask = frame.face & (found.matte > PERSON) & ~found.mask
-    return Segmentation(
-        found.matte, found.alpha, found.mask, face_mask, found.confidence, found.notes,
-        _labels(work, points[:, :2], found, colour, beard, hat & found.mask, face_mask, matte, frame),
-    )  # fmt: skip
+    labels = _labels(work, points[:, :2], found, colour, beard, hat & found.mask, face_mask, matte, frame)
+    # A raised arm beside the head is the person, but nothing that the head's outline may be led by.
+    arm = grown(labels.hand, ARM_RIM_PX * frame.unit) & ~grown(found.mask | frame.face, ARM_RIM_PX * frame.unit) & (frame.height > 0)
+    own = np.where(arm, 0, found.matte).astype(np.float32)
+    return Segmentation(own, found.alpha, found.mask, face_mask, found.confidence, found.notes, labels)
 
 
 def _labels(
