@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from head_parts import Piece
+from head_parts import EYE_RINGS_DEG, EYE_SEGMENTS, Piece
 from head_skin import MAIN, Skin
 from head_unfold import bump
 from makehuman import MakeHuman, sample_mask
@@ -128,8 +128,9 @@ def joints_of(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         joints.append((near, weights))
     for sign in (1, -1):
         eye = np.nonzero((part == EYES) & (np.sign(v[:, 0]) == sign))[0]
-        # Opposite poles: their midpoint is the centre whatever the radius.
-        joints.append((np.array([eye[0], eye[-1]]), np.array([0.5, 0.5])))
+        # The ring a quarter turn from the poles: its middle is the centre whatever the radius, and whatever the cornea adds.
+        ring = eye.reshape(len(EYE_RINGS_DEG), EYE_SEGMENTS)[EYE_RINGS_DEG == 90][0]
+        joints.append((ring, np.full(EYE_SEGMENTS, 1 / EYE_SEGMENTS)))
     return {
         "joint_names": np.array(JOINT_NAMES),
         "joint_parents": np.array(JOINT_PARENTS, np.int8),

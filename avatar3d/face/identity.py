@@ -6,8 +6,6 @@ CC0), through the package dlib-bin and the model file of that name.
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 
 from avatar3d import models
@@ -24,7 +22,9 @@ SAME_PERSON, OTHER_PERSON = 0.43, 0.8  # distances that pictures of one person r
 
 def identity_missing() -> str | None:
     """What keeps the embedding from running here, as a sentence that says how to mend it; None when all is there."""
-    if importlib.util.find_spec("dlib") is None:
+    try:
+        import dlib  # noqa: F401
+    except ImportError:  # missing, or without the library it wraps
         return f"likeness is not measured without dlib; run: {install_extra('identity')}"
     try:
         models.path(MODEL)

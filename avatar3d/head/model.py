@@ -172,11 +172,11 @@ class HeadModel:
         return eyes[self.vertices[eyes, 0] > 0], eyes[self.vertices[eyes, 0] < 0]
 
     def eye_radii(self, vertices: np.ndarray) -> np.ndarray:
-        """Radii (2,) of the left and right eyeball, metres."""
+        """Radii (2,) of the left and right eyeball, metres; of the ball, before which the cornea stands."""
         centres = self.eye_centres(vertices)
         return np.array(
             [
-                np.linalg.norm(vertices[index] - centre, axis=1).mean()
+                np.median(np.linalg.norm(vertices[index] - centre, axis=1))
                 for index, centre in zip(self.eye_vertices, centres, strict=True)
             ]
         )

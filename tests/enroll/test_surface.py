@@ -44,7 +44,7 @@ def test_weighted_blur_fills_from_the_known_side_only(graph):
     values = np.where(known, 1.0, -5.0)
     blurred = graph.blurred(values, 8, known.astype(float))
     near = (graph.rest[:, 0] < 0) & (graph.rest[:, 0] > -0.002)
-    assert np.percentile(blurred[near], 5) > 0.9
+    assert np.percentile(blurred[near], 5) > 0.85  # and far from −5: what leaks over long edges is a fortieth of the step
 
 
 def test_erosion_takes_the_least_of_the_neighbours(graph):

@@ -119,8 +119,13 @@ def test_left_and_right_shapes_mirror_each_other(head):
 def test_eyeballs_are_spheres_and_no_expression_moves_them(head):
     assert not head.expression[:, head.vertex_part == EYES].any()
     for vertices in [head.vertices, *people(head, 2)]:
-        for index, centre, radius in zip(head.eye_vertices, head.eye_centres(vertices), head.eye_radii(vertices), strict=True):
-            np.testing.assert_allclose(np.linalg.norm(vertices[index] - centre, axis=1), radius, atol=2e-5)
+        eyes = zip(head.eye_vertices, head.eye_uv, head.eye_centres(vertices), head.eye_radii(vertices), strict=True)
+        for index, disc, centre, radius in eyes:
+            distance = np.linalg.norm(vertices[index] - centre, axis=1)
+            cornea = disc.polar(head.uv[index])[0] < np.radians(22.9)
+            np.testing.assert_allclose(distance[~cornea], radius, atol=2e-5)
+            # The cornea stands before the ball, highest in its middle.
+            assert (distance[cornea] - radius).min() > 0 and 5e-4 < (distance[cornea] - radius).max() < 1.2e-3
             assert 0.011 < radius < 0.018
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from avatar3d.geometry import unit
 from avatar3d.head.model import EYES, KAPPA_RAD, LASHES, SKIN, HeadModel
 from avatar3d.head.rig import LOOK_MAX_RAD, gaze_angles, head_transform, pose
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode, quaternion_matrix
@@ -38,7 +39,7 @@ def test_the_pupils_axes_at_rest_point_outward_of_the_lines_of_sight(head):
     for side, outward in enumerate((KAPPA_RAD, -KAPPA_RAD)):
         index = head.eye_vertices[side]
         pole = index[np.argmin(np.linalg.norm(head.uv[index] - head.eye_uv[side].centre, axis=1))]
-        axis = (head.vertices[pole] - head.eye_centres(head.vertices)[side]) / head.eye_radii(head.vertices)[side]
+        axis = unit(head.vertices[pole] - head.eye_centres(head.vertices)[side])
         np.testing.assert_allclose(axis, eye_rotation(outward, 0.0)[:, 2], atol=1e-3)
 
 
