@@ -118,7 +118,10 @@ def test_a_head_that_is_too_near_fades_and_the_one_behind_it_stays(context, rung
     over = np.frombuffer(target.read(components=4), np.uint8).reshape(SIZE, SIZE, 4)[::-1].astype(float)
     mixed = 0.5 * over + (1 - 0.5 * over[..., 3:] / 255) * expected
     drawn = _picture(context, fading, motions, rung)[0]
-    assert np.abs(drawn - mixed).max() <= 4  # the distance is known to a tenth of a millimetre, the target has eight bits
+    # The distance is known to a tenth of a millimetre, the target has eight bits. A catch light brighter than white is cut off
+    # in `over`, and blended before it is cut in `drawn`.
+    below_white = over[..., :3].max(axis=2) < 255
+    assert np.abs(drawn - mixed)[below_white].max() <= 4
     for stage in (behind, alone, fading, near):
         stage.close()
 
