@@ -15,6 +15,7 @@ from avatar3d.render.frame import Frame
 # Outside the face's oval the head is compared above this height (0 chin, 1 top of the forehead): below it there are collars
 # and shoulders, which the avatar does not have.
 HEAD_FROM = 0.3
+CROWN_FROM = 1.0
 BACKDROP_SRGB8 = (128, 128, 128)  # a see-through pixel inside the head counts as an error against mid-grey
 
 
@@ -22,12 +23,17 @@ BACKDROP_SRGB8 = (128, 128, 128)  # a see-through pixel inside the head counts a
 class Agreement:
     """psnr_db: inside the head's matte. outline_px: mean distance between the outlines, both ways. iou: of the silhouettes.
 
+    crown_px, crown_iou: the same above the top of the face, where there are no neighbours, hands or long hair that no shell
+    follows; None where the photo does not show it.
+
     The head is the face's oval and what lies above HEAD_FROM; the outline and the iou are of the latter.
     """
 
     psnr_db: float
     outline_px: float
     iou: float
+    crown_px: float | None = None
+    crown_iou: float | None = None
 
 
 def face_height(landmarks_px: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -67,7 +73,8 @@ def agreement(
 
     inside: (H, W) bool, what the photo covers; beyond it the head was made up and nothing is judged.
     """
-    above = face_height(landmarks_px, photo.shape) > HEAD_FROM
+    height = face_height(landmarks_px, photo.shape)
+    above = height > HEAD_FROM
     if inside is not None:
         seen = cv2.erode(inside.astype(np.uint8), np.ones((5, 5), np.uint8), borderValue=1) > 0
     else:
@@ -75,8 +82,13 @@ def agreement(
     person = matte > 0.5
     oval = np.zeros(person.shape, np.uint8)
     cv2.fillPoly(oval, [np.round(landmarks_px[list(FACE_OVAL), :2]).astype(np.int32)], 1)
-    outline_px, iou = outline_error(frame.rgba[..., 3] > 0.5, person, above & seen)
-    return Agreement(masked_psnr_db(frame.to_srgb8(BACKDROP_SRGB8), photo, person & seen & (above | (oval > 0))), outline_px, iou)
+    drawn = frame.rgba[..., 3] > 0.5
+    outline_px, iou = outline_error(drawn, person, above & seen)
+    crown_px, crown_iou = outline_error(drawn, person, (height > CROWN_FROM) & seen)
+    psnr_db = masked_psnr_db(frame.to_srgb8(BACKDROP_SRGB8), photo, person & seen & (above | (oval > 0)))
+    if not np.isfinite(crown_px):
+        return Agreement(psnr_db, outline_px, iou)
+    return Agreement(psnr_db, outline_px, iou, crown_px, crown_iou)
 
 
 def _outline(mask: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The cranium that no landmark sees: grown to a head's usual height over its face, as far as the photo's outline allows."""
+"""The cranium that no landmark sees: grown to a head's usual height over its face, or sunk, so that the photo's outline holds it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ SIDE_FROM_RAD, WHOLE_FROM_RAD = np.radians(15.0), np.radians(65.0)  # elevations
 MAX_GROWTH_M = 0.022
 MATTE_LEVEL, MORE_OUTSIDE = 0.5, 0.02  # share of the cranium's vertices that growth may bring outside the person
 STEPS = 12
+# A skull lies inside its person: one that stands out of the matte, or leaves hair no room, is sunk.
+MAX_SINK_M, HAIR_ROOM_M, MOST_OUTSIDE = 0.015, 0.002, 0.02
 
 
 def grow_cranium(fit: FaceFit, head: HeadModel, work: WorkPicture, matte: np.ndarray) -> FaceFit:
-    """The fit with the top of its head raised; face, ears and neck stay. matte: (H, W) of the work picture, the person."""
+    """The fit with the top of its head raised or sunk; face, ears and neck stay. matte: (H, W) of the work picture, the person."""
     points = head.landmark_points(fit.vertices)
     skin = head.vertex_part == SKIN
     top = float(fit.vertices[skin, 1].max())
@@ -34,6 +36,12 @@ def grow_cranium(fit: FaceFit, head: HeadModel, work: WorkPicture, matte: np.nda
     def outside(offset: np.ndarray) -> float:
         return float((look_up(matte, work.camera.project((fit.vertices + offset)[moved])[0]) < MATTE_LEVEL).mean())
 
+    sunk = [outside(field * (HAIR_ROOM_M - MAX_SINK_M * step / STEPS)) for step in range(STEPS + 1)]
+    if sunk[0] > MOST_OUTSIDE:
+        # As little as brings it inside; where nothing does, the matte is wrong or the head another, and what helps most is taken.
+        step = next((step for step, share in enumerate(sunk) if share <= MOST_OUTSIDE), int(np.argmin(sunk)))
+        offset = field * (-MAX_SINK_M * step / STEPS)
+        return replace(fit, vertices=fit.vertices + offset, neutral_vertices=fit.neutral_vertices + offset)
     allowed = outside(np.zeros_like(field)) + MORE_OUTSIDE
     for step in range(STEPS, 0, -1):
         offset = field * (growth * step / STEPS)

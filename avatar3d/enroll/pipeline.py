@@ -210,6 +210,8 @@ def enroll(
         figures = Evidence(
             silhouette_mm=report["silhouette_error_mm"],
             silhouette_iou=report["silhouette_iou"],
+            crown_mm=report["crown_error_mm"],
+            crown_iou=report["crown_iou"],
             photo_psnr_db=report["photo_psnr_db"],
             seen_share=skin.coverage,
             iod_px=fit.iod_px,
@@ -306,6 +308,8 @@ def _report(
     camera: Camera = fit.camera
     depth = float(camera.to_camera(np.zeros(3))[2])
     outline_px = with_field.outline_px / picture.scale
+    mm_per_px = depth / float(camera.intrinsics[0, 0]) * 1000  # of the photo
+    crown_mm = None if with_field.crown_px is None else round(with_field.crown_px / picture.scale * mm_per_px, 2)
     return {
         "camera": {**camera.to_json(), "focal_range_px": fit.focal_range_px},
         "motion": fit.motion.to_json(),
@@ -317,8 +321,10 @@ def _report(
         "photo_psnr_db": round(with_field.psnr_db, 2),
         "photo_psnr_db_texture_only": round(without.psnr_db, 2),
         "silhouette_error_px": round(outline_px, 3),
-        "silhouette_error_mm": round(outline_px * depth / float(camera.intrinsics[0, 0]) * 1000, 2),
+        "silhouette_error_mm": round(outline_px * mm_per_px, 2),
         "silhouette_iou": round(with_field.iou, 4),
+        "crown_error_mm": crown_mm,
+        "crown_iou": None if with_field.crown_iou is None else round(with_field.crown_iou, 4),
         "valid_yaw_deg": list(avatar.valid_yaw_deg),
         "hair": hair is not None and hair.shells is not None,
         "training": None if training is None else training.to_json(),

@@ -48,3 +48,17 @@ def test_a_head_of_usual_height_is_left_alone():
     fit = Fit(vertices, vertices)
     grown = grow_cranium(fit, painted.head, painted.work, painted.matte)
     assert np.abs(grown.vertices - vertices).max() < 0.002
+
+
+def test_a_skull_that_stands_out_of_the_person_is_sunk_into_it():
+    painted = paint()
+    vertices = painted.head.vertices.astype(np.float64)
+    fit = Fit(vertices, vertices)
+    summit = vertices[vertices[:, 1].argmax()] - (0, 0.008, 0)
+    low = painted.matte.copy()
+    low[: int(painted.work.camera.project(summit[None])[0][0, 1])] = 0
+    sunk = grow_cranium(fit, painted.head, painted.work, low)
+    drop = vertices[:, 1].max() - sunk.vertices[:, 1].max()
+    assert 0.006 < drop <= 0.015
+    moved = np.abs(sunk.vertices - vertices).max(1) > 1e-6
+    assert not moved[painted.head.regions["ears"] > 0.99].any() and not moved[vertices[:, 1] < 0.02].any()
