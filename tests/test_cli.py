@@ -166,7 +166,10 @@ def test_a_command_that_is_ended_from_outside_leaves_nothing(name, avatar_file, 
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "turn.mp4").write_bytes(b"the old film")
     command = [sys.executable, "-m", "avatar3d.cli", "render", str(avatar_file), "--turntable", "720", "--size", "512"]
-    process = subprocess.Popen([*command, "-o", str(tmp_path / "out" / "turn.mp4")], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*command, "-o", str(tmp_path / "out" / "turn.mp4")], stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(getattr(signal, name), signal.SIG_DFL),  # whoever runs the tests may ignore it (nohup)
+    )  # fmt: skip
     while len(list((tmp_path / "out").iterdir())) < 2 and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(getattr(signal, name))
