@@ -19,7 +19,7 @@ from avatar3d.camera import Camera
 from avatar3d.glb import write_glb
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = (ROOT / "README.md", *sorted(ROOT.glob("avatar3d/*/README.md")))
+PAGES = (ROOT / "README.md", *sorted(ROOT.glob("avatar3d/*/README.md")), *sorted(ROOT.glob("docs/*.md")))
 README = PAGES[0].read_text(encoding="utf-8")
 
 
