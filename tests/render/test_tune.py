@@ -124,7 +124,7 @@ def test_a_cache_folder_that_cannot_be_written_means_no_measurement(
 def test_a_measurement_that_cannot_be_kept_counts_all_the_same(
     home: Path, context: Any, avatar: Avatar, slow: dict[Build, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tune, "write_bytes", full)
