@@ -27,7 +27,6 @@ OCCLUSION = np.array([0.80, 0.86, 0.91, 0.96, 1.0, 1.0], np.float32)  # hair ins
 COVER = np.array([1.0, 0.94, 0.78, 0.56, 0.34, 0.13], np.float32)
 STRAND_SOFTNESS = 0.45  # of the strands' own range, over which one passes into the gap beside it
 MAX_LEVEL_ALPHA = 0.97
-COARSE_FACING = (0.30, 0.56)  # cosine to the photo's camera from which on its hues are believed
 SCALP_SHADE = 0.45  # of the hair's albedo: skin seen between its roots
 PALE_FROM = 0.2  # linear albedo from which on hair is pale
 HUE_RANGE = 0.8  # robust deviations of hue to which the photo's hair is held
