@@ -15,11 +15,12 @@ from net.test_links import free_port
 from PIL import Image
 
 from avatar3d.camera import Camera
-from avatar3d.color import psnr_db
+from avatar3d.color import linear_to_srgb, psnr_db
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.csv import write_motion_csv
 from avatar3d.render.frame import RenderOptions
+from avatar3d.render.scene import MIN_ALPHA
 from avatar3d.resources import config_path
 from tests.make_avatar import synthetic_avatar
 
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "avatar3d.cli", "xr", "--json", "--no-tune")
 TIMEOUT_S = 600
 MIN_PSNR_DB = 50.0
+FAINTEST_SRGB8 = np.ceil(linear_to_srgb(np.float32(MIN_ALPHA)) * 255)  # what the faintest fragment leaves of white over black
 # Seconds after which something happens to the runtime and frames to show (at 20 Hz): the first that falls into the show counts,
 # for on a busy machine the show begins late.
 MOMENTS = ((6, 150), (20, 600), (60, 1500))
@@ -105,7 +107,8 @@ def test_both_eyes_of_a_still_headset_are_what_the_reference_draws(headset, avat
         covered = frame.rgba[..., 3] > 0
         assert covered.sum() > 400 * scale**2
         assert _psnr_db(drawn[covered], frame.to_srgb8((0, 0, 0))[covered]) >= MIN_PSNR_DB
-        assert not drawn[~covered].any()
+        # Outside, nothing: a fragment at the limit of being left out may fall on either side of it, by the last bit of its opacity.
+        assert drawn[~covered].max(initial=0) <= FAINTEST_SRGB8
 
 
 @pytest.mark.slow
