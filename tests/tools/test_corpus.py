@@ -1,6 +1,7 @@
 """tools/corpus: its table of people, its made cases, its arithmetic, and one face from photo to sheet."""
 
 import json
+import pkgutil
 from types import SimpleNamespace
 
 import cv2
@@ -16,7 +17,7 @@ from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.tracker import FaceTracker
 from avatar3d.head.model import HeadModel
 from tests.samples import model, sample_rgb
-from tools.corpus_lib import films, table
+from tools.corpus_lib import ablation, films, table
 from tools.corpus_lib.command import main
 from tools.corpus_lib.drawn import iou, mask_of
 from tools.corpus_lib.figures import IRIS_EDGES, size_by_iris
@@ -229,3 +230,13 @@ def test_one_face_from_photo_to_sheet(tmp_path, capsys):
     assert (tmp_path / "avatars" / "astronaut.glb").stat().st_mtime_ns == stamp
     psnr = f"{measured['photo_psnr_db']:.1f}"
     assert f"{psnr}|{psnr}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("part", ablation.PARTS)
+def test_an_ablation_replaces_what_it_names_and_gives_it_back(part):
+    places = {place: pkgutil.resolve_name(place) for place in ablation.PARTS[part]}
+    with ablation.without([part]):
+        for place, original in places.items():
+            assert pkgutil.resolve_name(place) is ablation.PARTS[part][place] is not original
+    for place, original in places.items():
+        assert pkgutil.resolve_name(place) is original

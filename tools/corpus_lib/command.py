@@ -21,7 +21,7 @@ from avatar3d.media import save_picture
 from avatar3d.progress import ProgressBar
 from avatar3d.render import make_renderer
 
-from . import films, sheet, table
+from . import ablation, films, sheet, table
 from .figures import Bench
 from .manifest import Corpus, Entry, Film, fetch, read_corpus
 from .views import Drawer
@@ -42,6 +42,8 @@ def parser(description: str) -> argparse.ArgumentParser:
     result.add_argument("--films", action="store_true", help="the films as well: openings of lips and lids when driven")
     result.add_argument("--no-field", action="store_true", help="enrol without the field: half of the time")
     result.add_argument("--no-hair", action="store_true", help="enrol without hair")
+    result.add_argument("--without", nargs="+", default=[], choices=ablation.PARTS, metavar="PART",
+                        help=f"ablation: enrol without {', '.join(ablation.PARTS)}")  # fmt: skip
     result.add_argument("--no-sheets", action="store_true", help="figures only")
     result.add_argument("--resume", action="store_true", help="keep the rows that DIR holds already")
     result.add_argument("--again", action="store_true", help="measure and draw DIR's avatars anew, without enrolling")
@@ -85,7 +87,7 @@ def _run(arguments: argparse.Namespace, corpus: Corpus) -> int:
     if todo or chosen_films:
         fetch(corpus, todo, chosen_films)
         try:
-            with closing(make_renderer("realtime")) as renderer, ProgressBar() as progress:
+            with closing(make_renderer("realtime")) as renderer, ProgressBar() as progress, ablation.without(arguments.without):
                 bench = Bench(corpus, out, renderer, options)
                 for done, item in enumerate(todo):
                     progress(done / (len(todo) + len(chosen_films)), item.id)
@@ -95,7 +97,7 @@ def _run(arguments: argparse.Namespace, corpus: Corpus) -> int:
                     _film(bench, corpus, film, out, arguments.resume)
         except KeyboardInterrupt:
             interrupted = True
-    document = _collected(corpus, out, options)
+    document = _collected(corpus, out, {**options, "without": arguments.without})
     write_bytes(out / "corpus.json", json.dumps(document, indent=1).encode())
     if not arguments.no_sheets:
         _overviews(corpus, out)
@@ -128,6 +130,8 @@ def _measure(bench: Bench, entry: Entry, out: Path, sheets: bool, again: bool) -
         save_picture(out / entry.half / f"{entry.person}__{entry.id}.png", sheet.sheet(done, drawer))
         make_folder(out / "strips")
         save_picture(out / "strips" / f"{entry.id}.png", sheet.strip(done, drawer))
+        make_folder(out / "stereo")
+        save_picture(out / "stereo" / f"{entry.id}.png", sheet.stereo_strip(done, drawer))
     write_bytes(_row_file(out, entry.id), json.dumps(done.row, indent=1).encode())
     figures = "; ".join(f"{key} {done.row[key]}" for key in table.KEYS[:3] if key in done.row)
     print(f"{entry.id}: {done.row['error'] or figures}", file=sys.stderr, flush=True)
@@ -178,10 +182,11 @@ def _commit() -> str | None:
 
 def _overviews(corpus: Corpus, out: Path) -> None:
     for half in ("tune", "judge"):
-        paths = [out / "strips" / f"{item.id}.png" for item in corpus.entries if item.half == half]
-        strips = [np.array(Image.open(path).convert("RGB")) for path in paths if path.exists()]
-        if strips:
-            sheet.write_overviews(out / half, strips)
+        for kind, name in (("strips", "overview"), ("stereo", "stereo")):
+            paths = [out / kind / f"{item.id}.png" for item in corpus.entries if item.half == half]
+            strips = [np.array(Image.open(path).convert("RGB")) for path in paths if path.exists()]
+            if strips:
+                sheet.write_overviews(out / half, strips, name)
 
 
 def _table(path: Path) -> dict[str, Any]:

@@ -23,6 +23,7 @@ MOUTH, EYES = (13, 14), (133, 362)  # landmarks in the middle of each
 INK, PAPER, EMPTY = (20, 20, 20), 255, 200
 OVERVIEW_YAWS = (-90, -45, 0, 45, 90)
 OVERVIEW_ROWS = 8  # people on one page
+STEREO_YAWS = (-25, 10)
 
 Picture = np.ndarray
 
@@ -78,11 +79,23 @@ def strip(done: Enrolled, drawer: Drawer) -> Picture:
     return np.hstack(cells)
 
 
-def write_overviews(folder: Path, strips: list[Picture]) -> list[Path]:
-    """Pages overview-1.png and on of OVERVIEW_ROWS strips each."""
+def stereo_strip(done: Enrolled, drawer: Drawer) -> Picture:
+    """(2 CELL, W, 3) u8: the photo and, at arm's length from two sides, the right eye's picture beside the left's for eyes that
+    cross, and both as red-cyan."""
+    assert done.seen is not None
+    cells = [_cell(_photo(done.seen), 2 * CELL, 2 * CELL, done.row["id"])]
+    for yaw in STEREO_YAWS:
+        left, right = drawer.stereo(yaw, 2 * CELL)
+        cells += [_cell(right, 2 * CELL, 2 * CELL, f"{yaw:+d} right eye"), _cell(left, 2 * CELL, 2 * CELL, f"{yaw:+d} left eye")]
+    both = np.concatenate([left[..., :1], right[..., 1:]], -1)
+    return np.hstack([*cells, _cell(both, 2 * CELL, 2 * CELL, "red-cyan")])
+
+
+def write_overviews(folder: Path, strips: list[Picture], name: str = "overview") -> list[Path]:
+    """Pages name-1.png and on of OVERVIEW_ROWS strips each."""
     paths = []
     for page in range(0, len(strips), OVERVIEW_ROWS):
-        paths.append(folder / f"overview-{page // OVERVIEW_ROWS + 1}.png")
+        paths.append(folder / f"{name}-{page // OVERVIEW_ROWS + 1}.png")
         save_picture(paths[-1], np.vstack(strips[page : page + OVERVIEW_ROWS]))
     return paths
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from avatar3d.avatar import Avatar
-from avatar3d.camera import Camera
+from avatar3d.camera import DEFAULT_IPD_M, Camera, stereo_pair
 from avatar3d.enroll.crop import WorkPicture, crop
 from avatar3d.face.tracker import TrackedFace
 from avatar3d.motion.code import MotionCode
@@ -17,6 +17,7 @@ from avatar3d.tracking.track import VideoTracker
 BACKGROUND = (245, 245, 245)
 LOOK_AT_M = (0.0, -0.02, -0.06)  # the middle of a head with hair
 DISTANCE_M, VIEW_HEIGHT_M = 0.9, 0.36
+ARM_M = 0.65  # arm's length, at which stereo is judged
 WORK_IOD_PX, WORK_SIZE_PX = 96.0, 704  # of the photo's own view: head, hair and neck
 EXPRESSIONS: dict[str, dict[str, float]] = {
     "smile": {"mouthSmileLeft": 0.8, "mouthSmileRight": 0.8, "cheekSquintLeft": 0.4, "cheekSquintRight": 0.4},
@@ -59,6 +60,12 @@ class Drawer:
         """(size, size, 3) u8 from around the head."""
         camera = Camera.orbit(np.radians(yaw_deg), np.radians(pitch_deg), DISTANCE_M, size, size, VIEW_HEIGHT_M, LOOK_AT_M)
         return self.through(camera, motion, hair)
+
+    def stereo(self, yaw_deg: float, size: int = 512) -> tuple[np.ndarray, np.ndarray]:
+        """The left and the right eye's (size, size, 3) u8 at arm's length, in frusta that meet on the face."""
+        center = Camera.orbit(np.radians(yaw_deg), 0.0, ARM_M, size, size, VIEW_HEIGHT_M, LOOK_AT_M)
+        left, right = (self.through(camera) for camera in stereo_pair(center, DEFAULT_IPD_M, DEFAULT_IPD_M / 2 / ARM_M))
+        return left, right
 
     def near(self, point: np.ndarray, view_height_m: float, width: int, height: int, motion: MotionCode | None = None) -> np.ndarray:
         """(height, width, 3) u8 of a place (3,) m on the face, from the front."""
