@@ -19,7 +19,11 @@ DEFAULT_FAR_M = 10.0
 # OpenCV camera axes (x right, y down, z forward) from OpenGL/OpenXR ones (x right, y up, z backward); its own inverse.
 GL_FROM_CV = np.diag([1.0, -1.0, -1.0])
 _ROTATION_TOLERANCE = 1e-4
+_SKEW_TOLERANCE = 1e-6  # pixels
 MAX_NUMBER = 1e9  # of metres and of pixels; more cannot be squared without losing what matters
+MAX_TANGENTS = 200.0  # of a picture's angle, side to side: 179°
+MIN_TANGENTS = 1e-6  # a millimetre from a kilometre
+DEPTHS_M = (1e-4, 1e6)  # what near and far may be: more apart, no depth is told from another
 MAX_CAMERAS = 1000
 MAX_CAMERAS_BYTES = 4_000_000  # a file of a thousand cameras is a tenth of this
 MAX_NAME_BYTES = 200  # of a camera, after which its picture is named
@@ -54,13 +58,27 @@ class Camera:
             set_(self, attribute, value)
         if not (0 < self.width <= 16384 and 0 < self.height <= 16384):
             raise InputError(f"camera {self.name or '?'}: size {self.width}×{self.height} is outside 1..16384 pixels")
-        if self.intrinsics[0, 0] <= 0 or self.intrinsics[1, 1] <= 0:
+        focal = np.diag(self.intrinsics)[:2]
+        if (focal <= 0).any():
             raise InputError(f"camera {self.name or '?'}: focal lengths must be positive")
+        rest = self.intrinsics - np.diag([*focal, 1.0])
+        rest[:2, 2] = 0
+        if np.abs(rest).max() > _SKEW_TOLERANCE:
+            raise InputError(f"camera {self.name or '?'}: K is not [[fx, 0, cx], [0, fy, cy], [0, 0, 1]]")
+        tangents = np.array([self.width, self.height]) / focal
+        if not (tangents.min() >= MIN_TANGENTS and tangents.max() <= MAX_TANGENTS):
+            raise InputError(
+                f"camera {self.name or '?'}: focal lengths {focal[0]:.3g} and {focal[1]:.3g} px of {self.width}×{self.height} pixels"
+                " are no picture; expected an angle under 179° and over a ten-thousandth"
+            )
         off = np.abs(self.rotation @ self.rotation.T - np.eye(3)).max()
         if off > _ROTATION_TOLERANCE or np.linalg.det(self.rotation) < 0:
             raise InputError(f"camera {self.name or '?'}: R is not a rotation (R·Rᵀ differs from I by {off:.3g})")
-        if not 0 < self.near_m < self.far_m:
-            raise InputError(f"camera {self.name or '?'}: expected 0 < near < far, got {self.near_m} and {self.far_m}")
+        if not DEPTHS_M[0] <= self.near_m < self.far_m <= DEPTHS_M[1]:
+            low, high = DEPTHS_M
+            raise InputError(
+                f"camera {self.name or '?'}: expected {low:g} <= near < far <= {high:g} metres, got {self.near_m} and {self.far_m}"
+            )
 
     @property
     def center(self) -> np.ndarray:

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,7 +19,7 @@ from avatar3d import __version__, drawing
 from avatar3d.bench import command as bench_command
 from avatar3d.errors import Avatar3dError, InputError, WorkError
 from avatar3d.extras import install_extra
-from avatar3d.flags import add_renderer_flag
+from avatar3d.flags import add_renderer_flag, seed, within
 from avatar3d.net import command as net_command
 from avatar3d.text import printable
 from avatar3d.tracking import command as track_command
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 _ENDINGS = ("SIGTERM", "SIGHUP", "SIGXCPU")  # a kill, a terminal that closes, a time limit
+MAX_BOX_PX = 1e6  # of a face's box; no picture is as large
 _FAILED_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
@@ -43,6 +45,8 @@ class _Parser(argparse.ArgumentParser):
 def _box(text: str) -> tuple[float, float, float, float]:
     try:
         x, y, width, height = (float(part) for part in text.split(","))
+        if not all(abs(value) < MAX_BOX_PX for value in (x, y, width, height)):  # nor NaN
+            raise ValueError
     except ValueError:
         raise argparse.ArgumentTypeError(f"face box {text!r} is not x,y,w,h in pixels") from None
     return x, y, width, height
@@ -67,14 +71,16 @@ def build_parser() -> argparse.ArgumentParser:
     enroll = _command(commands, "enroll", "make an avatar from one photo")
     enroll.add_argument("photo", type=Path, help="JPEG, PNG, WebP, TIFF, HEIC and others, with 24 pixels or more between the eyes")
     enroll.add_argument("-o", "--out", type=Path, required=True, help="the avatar file to write (.glb)")
-    enroll.add_argument("--face", type=int, metavar="N", help="which face: 0 the largest, 1 the next, ...")
+    enroll.add_argument("--face", type=within(0, 999, whole=True), metavar="N", help="which face: 0 the largest, 1 the next, ...")
     enroll.add_argument("--face-box", type=_box, metavar="X,Y,W,H", help="where the face is, pixels")
-    enroll.add_argument("--pd", type=float, metavar="MM", help="distance of the pupils, 40 to 80: sets the head's true size")
+    enroll.add_argument(
+        "--pd", type=within(0, 1000, "millimetres"), metavar="MM", help="distance of the pupils, 40 to 80: sets the head's true size"
+    )
     enroll.add_argument("--generator", default="photo", help="2D generator that paints the views (default: photo)")
     enroll.add_argument("--no-hair", action="store_true", help="do not build a hair volume")
     enroll.add_argument("--no-field", action="store_true", help="skip field training: a preview in a few seconds")
     enroll.add_argument("--remove-glasses", action="store_true", help="leave off the glasses that the photo shows")
-    enroll.add_argument("--seed", type=int, default=0, help="of everything random: equal seeds give equal avatars (default 0)")
+    enroll.add_argument("--seed", type=seed, default=0, help="of everything random: equal seeds give equal avatars (default 0)")
 
     render = _command(commands, "render", "draw stills, stereo pairs, turntables and videos")
     drawing.add_arguments_render(render)
@@ -131,6 +137,8 @@ def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):  # a sign that the terminal's encoding lacks must not end a command
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    if not sys.warnoptions:  # a library's remark about numbers is nothing that a user can act on; `python -W` shows them
+        warnings.simplefilter("ignore")
     try:
         arguments = build_parser().parse_args(argv)
         _COMMANDS[arguments.command](arguments)

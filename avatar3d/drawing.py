@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from avatar3d.errors import InputError
-from avatar3d.flags import add_expressions_flag, add_renderer_flag, picture_size
+from avatar3d.flags import FPS_RANGE, add_expressions_flag, add_renderer_flag, degrees, distance, ipd, picture_size, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FILM_FPS = 30.0
 _LOOK_AT = (0.0, -0.02, -0.06)  # metres: the middle of a head with hair, in the head frame
 _VIEW_HEIGHT_M = 0.36
+VIEW_HEIGHT_M = (0.001, 100.0)  # that a picture covers: from a pore to a hall
 
 
 def _expression(text: str) -> dict[str, float]:
@@ -54,18 +55,20 @@ def add_arguments_render(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--out", type=Path, required=True, help="picture or video; with --cameras a folder")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--stereo", choices=("side-by-side", "anaglyph"), help="both eyes' views in one picture")
-    what.add_argument("--turntable", type=int, metavar="N", help="N views about the head: .mp4, .gif or a .png grid")
+    views = within(2, 720, "views", whole=True)
+    what.add_argument("--turntable", type=views, metavar="N", help="N views about the head: .mp4, .gif or a .png grid")
     what.add_argument("--cameras", type=Path, metavar="FILE", help="JSON list of {name, width, height, K, R, t}")
     what.add_argument("--photo-view", action="store_true", help="the photo's camera and expression, framed about the head")
     what.add_argument("--photo-frame", action="store_true", help="the same in the photo's whole frame, to lay over it")
     parser.add_argument("--size", type=picture_size, default=(512, 512), metavar="WxH", help="pixels of each view (default 512x512)")
-    parser.add_argument("--yaw", type=float, default=0.0, help="degrees, positive toward the subject's left")
-    parser.add_argument("--pitch", type=float, default=0.0, help="degrees, positive from above")
-    parser.add_argument("--distance", type=float, default=0.6, help="metres from the eyes to the camera (default 0.6)")
+    parser.add_argument("--yaw", type=degrees, default=0.0, help="degrees, positive toward the subject's left")
+    parser.add_argument("--pitch", type=degrees, default=0.0, help="degrees, positive from above")
+    parser.add_argument("--distance", type=distance, default=0.6, help="metres from the eyes to the camera (default 0.6)")
     parser.add_argument(
-        "--view-height", type=float, metavar="M", help="metres the picture covers at the head (default 0.36, or what --motion needs)"
-    )
-    parser.add_argument("--ipd", type=float, default=63.0, help="millimetres between the viewer's eyes (default 63)")
+        "--view-height", type=within(*VIEW_HEIGHT_M, "metres"), metavar="M",
+        help="metres the picture covers at the head (default 0.36, or what --motion needs)",
+    )  # fmt: skip
+    parser.add_argument("--ipd", type=ipd, default=63.0, help="millimetres between the viewer's eyes (default 63)")
     parser.add_argument(
         "--form", choices=("live", "baked", "mesh"), default="baked", help="how the field is evaluated (default baked)"
     )
@@ -77,7 +80,7 @@ def add_arguments_render(parser: argparse.ArgumentParser) -> None:
         "--background", type=_background, default=_background("#f5f5f5"), metavar="COLOUR",
         help="#rrggbb, or transparent (default #f5f5f5)",
     )  # fmt: skip
-    parser.add_argument("--fps", type=float, help="of a film (default: the motion's own rate, else 30)")
+    parser.add_argument("--fps", type=within(*FPS_RANGE, "frames a second"), help="of a film (default: the motion's own rate, else 30)")
 
 
 def add_arguments_export(parser: argparse.ArgumentParser) -> None:
@@ -121,8 +124,6 @@ def run_render(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]
 
     started = time.perf_counter()
     avatar, motions = _load(arguments)
-    if arguments.turntable is not None and not 2 <= arguments.turntable <= 720:
-        raise InputError(f"--turntable {arguments.turntable} is outside 2..720 views")
     views, expressions = _views(arguments, avatar, motions)
     if arguments.cameras is None:
         check_writable(arguments.out)
@@ -196,8 +197,6 @@ def _views(
 
 def _own_fps(motions: list[MotionCode]) -> float:
     """Frames a second at which a film of the codes plays at their own speed; FILM_FPS for a single one."""
-    from avatar3d.media import FPS_RANGE
-
     span_s = (motions[-1].time_ns - motions[0].time_ns) / 1e9
     if span_s <= 0:
         return FILM_FPS

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+
+from avatar3d.text import whole_number
 
 TUNING_MODES = ("cached", "again", "never")  # measure where nothing is remembered; measure anew; draw as by default
 FOVEATION_KINDS = ("none", "fixed", "gaze")  # sharp everywhere; around what is straight ahead; or where the eyes look
@@ -12,6 +15,37 @@ STEREO_CHOICES = ("auto", "passes", "layers")  # as measured; one eye after the 
 MIN_PICTURE_PX, MAX_PICTURE_PX = 16, 8192
 # What a motion's weights are: how far a head goes along its own shapes, or what a tracking network said of a face.
 EXPRESSIONS = ("solved", "network")
+
+
+FPS_RANGE = (1.0, 240.0)  # of a film
+
+
+def within(low: float, high: float, unit: str = "", whole: bool = False) -> Callable[[str], float]:
+    """An argument's type: a number in [low, high], with `whole` one without a fraction; anything else is refused in one sentence."""
+
+    def number(text: str) -> float:
+        if whole:
+            found: float | None = whole_number(text.strip(), int(low), int(high))
+        else:
+            try:
+                found = float(text)
+            except ValueError:
+                found = None
+            if found is not None and not low <= found <= high:  # nor NaN
+                found = None
+        if found is None:
+            known = f"{int(low)} to {int(high)}" if whole else f"{low:g} to {high:g}"
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a {'whole ' * whole}number from {known}{unit and f' {unit}'}")
+        return found
+
+    return number
+
+
+degrees = within(-3600.0, 3600.0, "degrees")  # ten turns: more is a slip
+distance = within(0.1, 100.0, "metres")  # between an eye and a head: nearer it is inside, farther the head is a pixel
+ipd = within(0.0, 200.0, "millimetres")
+frame_count = within(1, 10**9, whole=True)
+seed = within(0, 2**32 - 1, whole=True)
 
 
 def add_expressions_flag(parser: argparse.ArgumentParser, text: str) -> None:
@@ -43,7 +77,7 @@ def add_show_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--scale",
-        type=float,
+        type=within(0.0, 1.0),
         metavar="SHARE",
         help="draw this share of the pixels along each axis, such as 0.7 (default: as the governor chooses)",
     )

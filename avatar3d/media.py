@@ -18,6 +18,7 @@ from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.errors import InputError, WorkError
 from avatar3d.extras import pip_install
 from avatar3d.files import replacing
+from avatar3d.flags import FPS_RANGE
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 MOVIE_SUFFIXES = (".mp4", ".gif")
 _OPAQUE_SUFFIXES = (".jpg", ".jpeg", ".mp4", ".gif")  # formats without partial transparency
-FPS_RANGE = (1.0, 240.0)
 JPEG_QUALITY = 95  # with full-resolution chroma: no loss that is seen at 1:1
 MP4_CRF = 17  # x264 constant rate factor; 18 is called visually lossless
 # faststart puts the index first, so that a browser plays while it loads; the colour tags say what the bytes are.

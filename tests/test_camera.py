@@ -1,6 +1,7 @@
 """Cameras: axioms by property tests, over photo cameras, orbits and asymmetric eye frusta."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -105,6 +106,10 @@ def test_orbit_looks_at_the_target_from_the_subjects_left():
         ({"t": "far away"}, "not a number"),
         ({"t": [0, 0, 10**400]}, "not a number"),
         ({"width": float("inf")}, "not a number"),
+        ({"K": (np.array(Camera.orbit(0.0).intrinsics) * 1e-8).tolist()}, "K is not"),
+        ({"K": [[1e-8, 0, 256], [0, 1e-8, 256], [0, 0, 1]]}, "no picture; expected an angle under 179°"),
+        ({"K": [[1e9 - 1, 0, 256], [0, 1e9 - 1, 256], [0, 0, 1]]}, "no picture; expected an angle"),
+        ({"K": [[800, 1, 256], [0, 800, 256], [0, 0, 1]]}, "K is not"),
         ({"R": [[1e200, 0, 0], [0, 1e200, 0], [0, 0, 1]]}, "finite numbers under 1e"),
     ],
 )
@@ -114,6 +119,12 @@ def test_what_is_no_camera_is_refused_in_a_sentence(change, sentence):
         Camera.from_json({**good, **change})
     with pytest.raises(InputError, match="lacks K, R"):
         Camera.from_json({k: v for k, v in good.items() if k not in ("K", "R")})
+
+
+@pytest.mark.parametrize(("near", "far"), [(0.0, 1.0), (1e-30, 1.0), (1.0, 1e30), (1.0, 0.5), (float("nan"), 1.0)])
+def test_depths_that_cannot_be_told_apart_are_refused(near, far):
+    with pytest.raises(InputError, match="near < far <= 1e"):
+        replace(Camera.orbit(0.0), near_m=near, far_m=far)
 
 
 @pytest.mark.parametrize("name", ["", "..", ".hidden", "a/b", "a\0b", "a\nb", "\ud800", "y" * 300])

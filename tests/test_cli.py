@@ -84,7 +84,7 @@ def test_a_viewer_needs_no_torch(avatar_file, tmp_path):
         (["render", "{avatar}", "-o", "{tmp}/a.png", "--size", "99999"], "16..8192"),
         (["render", "{avatar}", "-o", "{tmp}/a.png", "--expression", "jawDrop=1"], "unknown expression 'jawDrop'"),
         (["render", "{avatar}", "-o", "{tmp}/a.png", "--expression", "jawOpen=2"], "outside"),
-        (["render", "{avatar}", "-o", "{tmp}/a.png", "--turntable", "1"], "2..720"),
+        (["render", "{avatar}", "-o", "{tmp}/a.png", "--turntable", "1"], "from 2 to 720 views"),
         (["render", "{avatar}", "-o", "{tmp}/a.png", "--cameras", "{tmp}/none.json"], "none.json"),
         (["render", "{avatar}", "-o", "{tmp}/a.png", "--cameras", "{tmp}/text.jpg"], "is not JSON"),
         (["render", "{avatar}", "-o", "{tmp}/a.png", "--cameras", "{tmp}/deep.json"], "is not JSON"),

@@ -152,7 +152,7 @@ def test_a_field_in_bytes_is_read_as_what_they_stand_for(avatar: Avatar, tmp_pat
     assert (tmp_path / "again.glb").read_bytes() == (tmp_path / "small.glb").read_bytes()
     document, body = _unpack((tmp_path / "small.glb").read_bytes())
     _content(document)["field"]["tables"]["step"][0] = 1e7
-    with pytest.raises(InputError, match="tables has a step over"):
+    with pytest.raises(InputError, match=r"field\.tables\.step holds 1e\+07, outside 0 to 7.8"):
         _read(_pack(document, body), tmp_path)
 
 
@@ -418,15 +418,15 @@ def _damage_base_color(document: dict, body: bytes) -> bytes:
         (_edited(lambda d: _content(d)["mesh"]["faceRuns"].pop()), "faceRuns does not match"),
         (_edited(lambda d: _content(d)["texture"]["baseColor"].update(width=65)), "baseColor is .*stated"),
         (_edited(lambda d: _content(d)["texture"]["baseColor"].update(width=9000)), "width is not a whole number"),
-        (_damage_base_color, "the picture baseColor cannot be decoded"),
-        (_with_levels_beyond_floats, "hair levels do not rise within 0 to 2"),
+        (_damage_base_color, "the picture texture.baseColor cannot be decoded"),
+        (_with_levels_beyond_floats, r"hair\.levels holds .*, outside 0 to 2"),
         (_with_nan_vertex, "vertices holds a value that is not finite"),
         (_edited(lambda d: _content(d)["light"].pop()), "light does not have the shape"),
-        (_edited(lambda d: _content(d)["photoCamera"].update(near=20.0)), "expected 0 < near < far"),
+        (_edited(lambda d: _content(d)["photoCamera"].update(near=20.0)), "expected .* near < far"),
         (_edited(lambda d: _content(d).pop("mesh")), "mesh is not an object"),
         (_edited(lambda d: _content(d)["reach"]["rest"].pop()), "rest does not have the shape"),
         (_edited(lambda d: _content(d)["reach"]["full"].__setitem__(3, 0.0)), "reach .* is out of bounds"),
-        (_edited(lambda d: _content(d)["reach"]["corrections"][0].__setitem__(3, 1e9)), "reach .* is out of bounds"),
+        (_edited(lambda d: _content(d)["reach"]["corrections"][0].__setitem__(3, 1e9)), r"reach\.corrections holds 1e\+09, outside"),
         (_edited(lambda d: _content(d)["reach"]["answers"].extend([[0.0] * 52] * 40)), "answers"),
         (_edited(lambda d: _content(d).pop("hair")), "baked hair but no hair"),
         (_edited(lambda d: d["buffers"][0].update(uri="https://example.com/a.bin")), "one buffer of its own"),
@@ -483,7 +483,7 @@ def test_decompression_bomb_is_refused_before_it_unfolds(side: int, glb: bytes, 
     path.write_bytes(_bomb(document, body, side))
     tracemalloc.start()
     try:
-        with pytest.raises(InputError, match="more than 1024 MiB of memory"):
+        with pytest.raises(InputError, match="MiB of memory up to texture.* more than 1024 MiB"):
             read_glb(path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -85,7 +85,7 @@ def parse_glb(data: bytes, name: str | Path) -> Avatar:
             f"{EXTENSION_VERSION}); update avatar3d"
         )
     try:
-        return avatar_of(reader, content, version)
+        return avatar_of(reader, content)
     except InputError as error:
         if str(name) in str(error):
             raise

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from avatar3d.errors import InputError, WorkError
-from avatar3d.flags import EXPRESSIONS, add_expressions_flag
+from avatar3d.flags import EXPRESSIONS, add_expressions_flag, within
 from avatar3d.progress import ProgressBar
 from avatar3d.text import whole_number
 
@@ -37,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--calibrate", type=Path, metavar="FILE.json",
         help="write the person's calibration from --seconds of a face at rest, instead of codes",
     )  # fmt: skip
-    parser.add_argument("--seconds", type=float, default=DEFAULT_CALIBRATION_S, help="length of the calibration (default 3)")
+    calibration_s = within(0, 60, "seconds")
+    parser.add_argument("--seconds", type=calibration_s, default=DEFAULT_CALIBRATION_S, help="length of the calibration (default 3)")
     parser.add_argument("--calibration", type=Path, metavar="FILE.json", help="apply a calibration written before")
     parser.add_argument("--limit", type=int, metavar="FRAMES", help="stop after so many frames; a camera stops at Ctrl-C too")
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from avatar3d.flags import add_show_flags, add_tuning_flags, picture_size
+from avatar3d.flags import add_show_flags, add_tuning_flags, degrees, distance, frame_count, ipd, picture_size
 
 KEYS = (
     "drag: look around · wheel: nearer, farther · 1-9: faces · arrows, Page Up/Down: move the head · R: back · "
@@ -26,22 +26,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what moves the head, such as csv:FILE, video:FILE, livelink:PORT or idle; given again, the next head",
     )
     parser.add_argument("--stereo", action="store_true", help="both eyes side by side, for the parallel gaze")
-    parser.add_argument("--ipd", type=float, default=63.0, help="millimetres between the viewer's eyes")
+    parser.add_argument("--ipd", type=ipd, default=63.0, help="millimetres between the viewer's eyes")
     parser.add_argument("--size", type=picture_size, default=(960, 720), metavar="WxH", help="of the window, pixels")
-    parser.add_argument("--yaw", type=float, default=0.0, help="degrees, positive toward the subject's left")
-    parser.add_argument("--pitch", type=float, default=0.0, help="degrees, positive from above")
+    parser.add_argument("--yaw", type=degrees, default=0.0, help="degrees, positive toward the subject's left")
+    parser.add_argument("--pitch", type=degrees, default=0.0, help="degrees, positive from above")
     parser.add_argument(
-        "--distance", type=float, help="metres between the eyes of viewer and head (default 0.8, for more heads more)"
+        "--distance", type=distance, help="metres between the eyes of viewer and head (default 0.8, for more heads more)"
     )
     add_show_flags(parser)
-    parser.add_argument("--frames", type=int, metavar="N", help="end after N frames (default: until the window is closed)")
+    parser.add_argument("--frames", type=frame_count, metavar="N", help="end after N frames (default: until the window is closed)")
     parser.add_argument("--screenshot", type=Path, metavar="FILE", help="with --frames: keep the last picture")
     add_tuning_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Show the heads; returns what `--json` prints. Raises InputError and WorkError."""
-    from avatar3d.errors import InputError
     from avatar3d.glb import read_glb
     from avatar3d.media import check_suffix
     from avatar3d.runtime.cast import open_cast
@@ -51,8 +50,6 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
     if arguments.screenshot is not None:
         check_suffix(arguments.screenshot, moving=False)
-    if not 0 <= arguments.ipd <= 200:
-        raise InputError(f"--ipd {arguments.ipd:g} is outside 0 to 200 millimetres")
     width, height = arguments.size
     options = ViewOptions(
         width=width,

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from avatar3d.flags import FOVEATION_KINDS, STEREO_CHOICES, add_show_flags, add_tuning_flags
+from avatar3d.flags import FOVEATION_KINDS, STEREO_CHOICES, add_show_flags, add_tuning_flags, distance, frame_count, within
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,10 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="may the headset read your face (for --motion headset, --foveation gaze); remembered",
     )
     add_show_flags(parser)
-    parser.add_argument("--frames", type=int, metavar="N", help="end after N frames (default: until the session ends)")
-    parser.add_argument("--hz", type=float, help="refresh rate to ask the headset for")
-    parser.add_argument("--distance", type=float, default=0.8, help="metres between the eyes of viewer and head (default 0.8)")
-    parser.add_argument("--height", type=float, default=0.0, help="metres that the head stands above the viewer's eyes")
+    parser.add_argument("--frames", type=frame_count, metavar="N", help="end after N frames (default: until the session ends)")
+    parser.add_argument("--hz", type=within(1, 1000, "times a second"), help="refresh rate to ask the headset for")
+    parser.add_argument("--distance", type=distance, default=0.8, help="metres between the eyes of viewer and head (default 0.8)")
+    height = within(-100, 100, "metres")
+    parser.add_argument("--height", type=height, default=0.0, help="metres that the head stands above the viewer's eyes")
     parser.add_argument("--passthrough", action="store_true", help="show the head in the real room")
     parser.add_argument(
         "--foveation",
@@ -54,7 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="both eyes in two passes or in the layers of one (default: the faster)",
     )
     parser.add_argument("--rest", action="store_true", help="rest at the lowest quality for some seconds in every minute")
-    parser.add_argument("--reconnect", type=float, default=20.0, metavar="SECONDS", help="wait for a runtime that ended")
+    patience = within(0, 86_400, "seconds")
+    parser.add_argument("--reconnect", type=patience, default=20.0, metavar="SECONDS", help="wait for a runtime that ended")
     parser.add_argument("--trace", type=Path, metavar="OUT.json", help="write what each thread did when, as a Chrome trace")
     parser.add_argument("--keep-views", type=Path, metavar="FOLDER", help="with --frames: keep both eyes' last pictures")
     add_tuning_flags(parser)
