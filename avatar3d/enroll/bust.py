@@ -6,7 +6,7 @@ neck and what the head model has of shoulders is the model's own surface; beyond
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -29,6 +29,7 @@ _SECTIONS = np.array(
 )  # fmt: skip
 _SLOPE_M = (0.10, -0.154, -0.098)  # where the slope between neck and shoulder lies: distance from the middle, height, depth
 _ROUNDNESS = ((-0.26, -0.17), (2.6, 1.45))  # exponent of the super-elliptic sections by height: hollows lie over the collar bones
+_EYES_M = 0.0584  # apart on the template, whose lengths all of these are: they grow with the head
 _AXIS_Z_M = -0.098  # of the plumb axis, inside of neck and chest
 _LOW_M = -0.30  # height of the point that rays across the shoulders start from
 _TOP_M = -0.102  # height of the first ray
@@ -81,23 +82,29 @@ def enlarged(values: np.ndarray, rows: int, columns: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Body:
-    """A body's sections by height: heights (H,) falling; widths (2, H) of the right (x < 0) and left side; front, back (H,). Metres."""
+    """A body's sections by height: heights (H,) falling; widths (2, H) of the right (x < 0) and left side; front, back (H,).
+
+    shift: (3,) of the person's shoulders against the usual. All are in metres at the template's size; scale: the head's over that.
+    """
 
     heights: np.ndarray
     widths: np.ndarray
     front: np.ndarray
     back: np.ndarray
-    shift: np.ndarray  # (3,) of the person's shoulders against the usual
+    shift: np.ndarray
+    scale: float
 
     @classmethod
     def usual(cls, vertices: np.ndarray, head: HeadModel) -> Body:
         """An adult's, moved to where the shoulders of a head's vertices (V, 3) slope from the neck."""
+        scale = float(np.linalg.norm(np.diff(head.eye_centres(head.vertices), axis=0))) / _EYES_M
         skin = ((head.regions["bust"] > 0) | (head.regions["neck"] > 0.2)) & (head.vertex_part == SKIN)
+        vertices = vertices / scale
         slope = skin & (np.abs(np.abs(vertices[:, 0]) - _SLOPE_M[0]) < 0.015) & (head.normals(vertices)[:, 1] > 0.5)
         shift = np.array([0.0, float(np.median(vertices[slope, 1])) - _SLOPE_M[1], float(vertices[skin, 2].mean()) - _SLOPE_M[2]])
         heights = np.arange(_SECTIONS[0, 0], _SECTIONS[-1, 0], -_STEP_M)
         width, front, back = (np.interp(-heights, -_SECTIONS[:, 0], _SECTIONS[:, k]) for k in (1, 2, 3))
-        return cls(heights + shift[1], np.stack([width, width]), front + shift[2], back + shift[2], shift)
+        return cls(heights + shift[1], np.stack([width, width]), front + shift[2], back + shift[2], shift, scale)
 
     @property
     def axis_z(self) -> float:
@@ -109,14 +116,14 @@ class Body:
         person: (H, W) matte in [0, 1]. unknown: (H, W) bool, outside the photo, or hair before or beside the shoulders.
         """
         widths = np.stack([self._seen_width(camera, person, unknown, side) for side in (0, 1)])
-        return Body(self.heights, widths, self.front, self.back, self.shift)
+        return replace(self, widths=widths)
 
     def _seen_width(self, camera: Camera, person: np.ndarray, unknown: np.ndarray, side: int) -> np.ndarray:
         usual = self.widths[side]
         across = np.arange(0.0, 1.5 * usual.max(), 0.002)
         sign = 2 * side - 1
         points = np.stack(np.broadcast_arrays(sign * across[None], self.heights[:, None], self.axis_z), -1)
-        pixels = camera.project(points.reshape(-1, 3))[0].reshape(points.shape[:2] + (2,))
+        pixels = camera.project(self.scale * points.reshape(-1, 3))[0].reshape(points.shape[:2] + (2,))
         places = [pixels[..., 1] - 0.5, pixels[..., 0] - 0.5]
         seen = map_coordinates(person.astype(np.float32), places, order=1, mode="constant") > 0.5
         hidden = map_coordinates(unknown.astype(np.float32), places, order=1, mode="constant", cval=1.0) > 0.5
@@ -158,6 +165,13 @@ class BustSurface:
     hem: np.ndarray
     axis_z: float
 
+    def along(self, rows: np.ndarray) -> np.ndarray:
+        """(COLUMNS,) metres along the surface, from its top down to fractional rows (COLUMNS,)."""
+        lengths = np.linalg.norm(np.diff(self.points, axis=0), axis=2)
+        total = np.concatenate([np.zeros((1, lengths.shape[1])), np.cumsum(lengths, axis=0)])
+        index = np.arange(len(total))
+        return np.array([np.interp(row, index, column) for row, column in zip(rows, total.T, strict=True)])
+
     def rows(self, ring: np.ndarray, count: int) -> np.ndarray:
         """(count, COLUMNS, 3) points at equal steps along the surface, from fractional rows `ring` (COLUMNS,) to the hem."""
         out = np.empty((count, self.points.shape[1], 3))
@@ -174,6 +188,7 @@ class BustSurface:
 
 def bust_surface(vertices: np.ndarray, head: HeadModel, body: Body) -> BustSurface:
     """The bust of a head's neutral vertices (V, 3) with the given body."""
+    vertices = vertices / body.scale
     angle = azimuths()
     share = np.linspace(0, 1, RAYS)
     up = np.clip(share / _NECK_SHARE, 0, 1)
@@ -194,7 +209,7 @@ def bust_surface(vertices: np.ndarray, head: HeadModel, body: Body) -> BustSurfa
     reach += smoothstep(0.0, 0.5, own) * (soft - reach)
     points = _points(reach, angle, start, elevation, body.axis_z)
     hem = _row_at(points[..., 1], by_azimuth(_HEM_M, angle) + body.shift[1])
-    return BustSurface(points, top, base, hem, body.axis_z)
+    return BustSurface(body.scale * points, top, base, hem, body.scale * body.axis_z)
 
 
 def _neck_end(places: np.ndarray, top: np.ndarray, lowest: np.ndarray, axis_z: float) -> np.ndarray:

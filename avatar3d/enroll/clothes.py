@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import spsolve
 from scipy.spatial import cKDTree
 
 from avatar3d.avatar import PART_CLOTHES, PART_SKIN, Avatar
 from avatar3d.enroll.bust import COLUMNS, ROWS, Body, BustSurface, azimuths, bust_surface, enlarged, grid_normals
+from avatar3d.enroll.closed_curve import closed_curve
 from avatar3d.enroll.clothes_paint import UNDERSIDE, Painted, Told, paint_bust
 from avatar3d.enroll.clothes_seen import HAIR, look_at_clothes, seen_on
 from avatar3d.enroll.crop import WorkPicture
@@ -29,6 +28,11 @@ LIP_M = 0.0015  # the edge of a collar stands up so far
 RUN_M = 0.010  # so much cloth below a place makes it the neckline
 USUAL_PULL, BEHIND_RAD = (0.003, 0.08), (1.2, 2.1)  # to where the neck ends, in front and behind, against one seen column
 SURE_RAYS = 4  # between skin and cloth
+SEEN_HERE = 0.3  # trust from which on the photo shows a place
+# The neckline: a closed curve of so many harmonics, what bending costs (times the fourth power of the harmonic), and how many rows
+# off it a column is stray.
+HARMONICS, BEND, STRAY_ROWS = 12, 0.001, 2.0
+LEAST_OPEN_ROWS = 2.5  # a neckline that lies no lower than that under the neck's end lies there
 BARE_SHARE = 0.12  # of what is seen of the bust: less cloth is none
 SEEN_SHARE, LEAST_CLOTH = 0.04, 0.004  # of the bust: less seen tells nothing; less cloth seen, not even its colour
 FOLLOW_M = (0.02, 0.06)  # from the neck, over which clothes cease to turn with it
@@ -83,7 +87,7 @@ def _neckline(surface: BustSurface, trust: np.ndarray, cloth: np.ndarray) -> np.
     steps = np.linalg.norm(np.diff(surface.points, axis=0, append=surface.points[-1:]), axis=2)
     found, weight = usual.copy(), np.zeros(columns)
     for column in range(columns):
-        told = np.flatnonzero(trust[:, column] > 0.3)
+        told = np.flatnonzero(trust[:, column] > SEEN_HERE)
         if len(told) < 3:
             continue
         value = cloth[told, column] > 0.5
@@ -100,10 +104,8 @@ def _neckline(surface: BustSurface, trust: np.ndarray, cloth: np.ndarray) -> np.
         else:
             found[column], weight[column] = max(told[-1] + 1.0, usual[column]), 0.3
     pull = USUAL_PULL[0] + (USUAL_PULL[1] - USUAL_PULL[0]) * smoothstep(BEHIND_RAD[0], BEHIND_RAD[1], np.abs(azimuths(columns)))
-    matrix = sp.diags([2.0 + weight + pull], [0]) - sp.diags([1.0, 1.0], [-1, 1], shape=(columns, columns))
-    matrix = matrix.tolil()
-    matrix[0, -1] = matrix[-1, 0] = -1.0
-    line = spsolve(matrix.tocsc(), weight * (found - usual)) + usual
+    off = closed_curve(found - usual, weight, pull, HARMONICS, BEND, STRAY_ROWS)
+    line = usual + np.minimum(off, np.maximum(off - LEAST_OPEN_ROWS, 0))
     return np.clip(line, surface.top + 1.0, surface.hem - 4)
 
 

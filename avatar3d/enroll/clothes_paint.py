@@ -36,6 +36,7 @@ GRID_ROWS, GRID_COLUMNS = 40, 128  # of the fill
 # columns.
 DOWN_IN_FRONT, DOWN_BEHIND, FRONT_RAD = 5.0, 0.4, np.radians((45.0, 80.0))
 SCREEN_IN_FRONT, SCREEN_BEHIND = 0.01, 0.10  # of the fill's pull to the prior, against one fully seen cell
+COLLAR_BEHIND, COLLAR_SHARE = 0.002, (0.05, 0.2)  # the same behind, within this share of the way from ring to hem
 MOST_DETAIL = 0.03  # deviation, encoded; a patch that is rougher shows folds and shadows
 DETAIL_MM, PATCH_MM, PATCH_QUANTILE = 8.0, 36.0, 0.3  # what is finer is pattern; of a patch whose strength is that of most
 OUTER_RAD = np.radians(32.0)  # farther from the middle of the chest is what a garment is made of: no tie, no zip
@@ -45,6 +46,8 @@ ENOUGH_TEXELS = 400
 COLOR_BIN, COLOR_BINS = 0.07, 16  # encoded
 SKIN_REACH_M = 0.06  # along the chest from the ring
 ABOVE_RING_M = 0.008
+LINE_M = (0.008, 0.014)  # from the neckline
+EDGE_M = 0.0012  # softness of a collar's edge
 SEED = 20261130
 
 
@@ -82,13 +85,20 @@ def paint_bust(
     shade = enlarged(shade_of(grid_normals(grid).astype(np.float32), avatar.light, avatar.shading_power), rows, columns)
     encoded = np.maximum(linear / shade, 1e-5) ** np.float32(1 / GAMMA)
 
+    first, last, collar = (surface.along(row) for row in (ring, surface.hem, neckline))
     along = np.linspace(0, 1, rows)[:, None]
-    starts = enlarged(((neckline - ring) / np.maximum(surface.hem - ring, 1))[None].repeat(2, 0), rows, columns)
-    usual = np.zeros((rows, columns)) if told.bare else (along > starts).astype(np.float64)
+    from_ring = along * enlarged((last - first)[None].repeat(2, 0), rows, columns)
+    under_collar = from_ring - enlarged((collar - first)[None].repeat(2, 0), rows, columns)
+    usual = np.zeros((rows, columns)) if told.bare else smoothstep(-EDGE_M, 0.0, under_collar)
     trust = seen.trust.astype(np.float32)
     mask = (trust * smoothstep(0.35, 0.65, cloth) + (1 - trust) * usual).astype(np.float32)
     if not told.seen:
         trust = np.zeros_like(trust)
+    # Along a collar that stands on the neck its own even line counts: the picture's labels are ragged where the neck turns away.
+    closed = enlarged((neckline < surface.base + 0.5).astype(np.float32)[None].repeat(2, 0), rows, columns)
+    along_line = closed * (1 - smoothstep(*LINE_M, np.abs(under_collar))) if told.seen and not told.bare else np.zeros_like(mask)
+    trust = trust * (1 - along_line * np.abs(usual - mask)).astype(np.float32)
+    mask = (mask + along_line * (usual - mask)).astype(np.float32)
     stray = _stray_skin((trust > 0.3) & (mask < 0.5), points)
     trust, mask = np.where(stray, 0, trust), np.where(stray, 1, mask)
     skin = _neck_tone(avatar, head, grid[0])  # (COLUMNS, 3)
@@ -97,12 +107,12 @@ def paint_bust(
     cloth_trust = trust * (mask > 0.7)
     shown = cloth_trust > 0.5
     chosen = next((each for a, b in OUTER if (each := shown & (away > a) & (along > b)).sum() > ENOUGH_TEXELS), shown)
-    plain = _usual_color(encoded[chosen]) if chosen.sum() > ENOUGH_TEXELS // 4 else srgb_to_linear(PLAIN_CLOTH) ** (1 / GAMMA)
+    plain = usual_color(encoded[chosen]) if chosen.sum() > ENOUGH_TEXELS // 4 else srgb_to_linear(PLAIN_CLOTH) ** (1 / GAMMA)
     cloth_fill = _filled(encoded, cloth_trust, np.broadcast_to(plain, (COLUMNS, 3)), ring_weight=0.0)
     base = skin_fill + mask[..., None] * (cloth_fill - skin_fill)
     mm = 1000 * float(np.median(np.linalg.norm(np.diff(points[:, ::16], axis=0), axis=2)))
     of_body = cloth_trust * (np.linalg.norm(cloth_fill - plain, axis=-1) < 3 * COLOR_BIN)
-    detail = _detail(encoded, of_body.astype(np.float32), max(mm, 0.3))
+    detail = cloth_detail(encoded, of_body.astype(np.float32), max(mm, 0.3))
     places = points.reshape(-1, 3) * 1000
     pores = grain(places, (1 - mask.reshape(-1, 1)) * CLEAR_SKIN, SEED).reshape(rows, columns, 3)
     made = (base + mask[..., None] * detail) * (1 + pores)
@@ -171,7 +181,8 @@ def _filled(encoded: np.ndarray, weight: np.ndarray, prior: np.ndarray, ring_wei
     pull = np.concatenate([np.ones(index.size), np.tile(down, GRID_ROWS - 1)])
     links = sp.coo_matrix((np.r_[pull, pull], (np.r_[a, b], np.r_[b, a])), (index.size,) * 2).tocsr()
     held = 4.0 * trust
-    screen = np.tile(SCREEN_IN_FRONT + behind * (SCREEN_BEHIND - SCREEN_IN_FRONT), (GRID_ROWS, 1))
+    below = smoothstep(*COLLAR_SHARE, np.linspace(0, 1, GRID_ROWS))[:, None]  # a collar runs all around
+    screen = SCREEN_IN_FRONT + (COLLAR_BEHIND + below * (SCREEN_BEHIND - COLLAR_BEHIND) - SCREEN_IN_FRONT) * behind
     screen[0] += ring_weight
     matrix = (sp.diags(np.asarray(links.sum(1)).ravel() + (held + screen).ravel()) - links).tocsr()
     right = held[..., None] * value + screen[..., None] * fallback
@@ -183,7 +194,7 @@ def _filled(encoded: np.ndarray, weight: np.ndarray, prior: np.ndarray, ring_wei
     return enlarge(np.stack(solved, -1).reshape(GRID_ROWS, GRID_COLUMNS, 3), rows, columns)
 
 
-def _detail(encoded: np.ndarray, weight: np.ndarray, mm: float) -> np.ndarray:
+def cloth_detail(encoded: np.ndarray, weight: np.ndarray, mm: float) -> np.ndarray:
     """(rows, columns, 3) what a cloth has beyond smooth colours, for where it is not seen: noise with the spectrum of a patch of it.
 
     Spot noise (Galerne, Gousseau and Morel 2011, section II): stripes stay stripes, and nothing repeats. The patch is the one of the
@@ -216,7 +227,7 @@ def _periodic_blur(values: np.ndarray, sigma: float) -> np.ndarray:
     return cv2.GaussianBlur(wide, (0, 0), sigma)[:, pad:-pad]
 
 
-def _usual_color(colors: np.ndarray) -> np.ndarray:
+def usual_color(colors: np.ndarray) -> np.ndarray:
     """(3,) the commonest of encoded colours (N, 3): the mean about the fullest place of their histogram."""
     bins = np.clip((colors / COLOR_BIN).astype(int), 0, COLOR_BINS - 1)
     counts = np.zeros((COLOR_BINS,) * 3)

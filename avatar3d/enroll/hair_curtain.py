@@ -33,7 +33,7 @@ SPUR_M = 0.003
 BODY_NEIGHBOURS, BODY_NEAR_RAD = 8, 0.09  # about a ray: vertices of the shoulders lie two centimetres apart
 ON_SHOULDERS_M, MAX_LIFT_M = 0.007, 0.05
 BEHIND_M = (0.01, 0.04)  # the ears' plane
-ABOVE_BUST_M = 0.05  # over its lowest point the bust fades out: hair that went on would hang in the air
+ABOVE_BUST_M = 0.055  # over its lowest point the bust fades out: hair that went on would hang in the air
 
 
 @dataclass(frozen=True)

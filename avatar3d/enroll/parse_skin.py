@@ -41,6 +41,9 @@ FOREHEAD = (0.7, 1.3)  # heights of skin that is face beyond the oval: to the ha
 NECK_HALF, SHOULDERS = 0.75, -0.3  # half a neck's room over the face's width; under this height bare shoulders lie beside it
 # The throat, where it is looked at, and how it may differ from the face: shade over light, hue in radians, chroma over lightness.
 THROAT_LOW, THROAT_HALF, THROAT_LIGHT, THROAT_HUE, THROAT_STRENGTH = -0.16, 0.16, (0.4, 1.15), 0.22, 0.75
+# Skin of the neck in shade, as far down as this: lightness and chroma over the face's, hue off it in radians. Shade takes lightness
+# and, lit by what is around, turns the hue toward yellow, while the chroma stays; no cloth of another colour keeps all three.
+SHADE_LOW, SHADE_HALF, SHADE_LIGHT, SHADE_CHROMA, SHADE_HUE = -0.3, 0.55, (0.38, 1.1), (0.6, 1.45), 0.42
 MIN_PART_PX = 250.0  # smaller parts of a label are specks
 MIN_HAND_PX = 900.0
 HAND_OFF_PX = 10.0  # a hand beside the face passes further out than an ear or a cheek
@@ -206,7 +209,7 @@ def find_neck(colour: SkinColour, person: np.ndarray, taken: np.ndarray, frame: 
     """(H, W) bool: bare skin under the chin and the jaw, down to chest and shoulders; taken: hair, beard and face."""
     unit = frame.unit
     zone = (frame.height < 0.12) & ((np.abs(frame.lateral) < NECK_HALF * frame.width) | (frame.height < SHOULDERS))
-    like = colour.like | _throat_coloured(colour, person & ~taken, frame)
+    like = colour.like | _throat_coloured(colour, person & ~taken, frame) | _shaded(colour, person & ~taken, frame)
     skin = closed(opened(like & person & zone & ~taken, 5 * unit), 5 * unit) & ~taken & person
     under = zone & (frame.height > -0.3) & (np.abs(frame.lateral) < 0.4 * frame.width)
     return parts_with(large_parts(skin, MIN_PART_PX * unit**2), under, MIN_PART_PX / 4 * unit**2)
@@ -230,6 +233,22 @@ def _throat_coloured(colour: SkinColour, free: np.ndarray, frame: FaceFrame) -> 
     off = (colour.lab - centre) / spread
     off[..., 0] *= LIGHTNESS_SHARE
     return (off**2).sum(-1) < SKIN_DISTANCE**2
+
+
+def _shaded(colour: SkinColour, free: np.ndarray, frame: FaceFrame) -> np.ndarray:
+    """(H, W) bool: the face's skin in shade, where the neck goes on from the chin and the jaw without a gap."""
+    if colour.grey:
+        return np.zeros(free.shape, bool)
+    off = colour.lab[..., 1:] - 128
+    own = colour.centre[1:] - 128
+    lightness = colour.lightness / colour.cheeks
+    chroma = np.hypot(off[..., 0], off[..., 1]) / max(float(np.hypot(*own)), 1.0)
+    hue = np.arctan2(off[..., 1], off[..., 0]) - np.arctan2(own[1], own[0])
+    like = (lightness > SHADE_LIGHT[0]) & (lightness < SHADE_LIGHT[1]) & (chroma > SHADE_CHROMA[0]) & (chroma < SHADE_CHROMA[1])
+    like &= np.abs((hue + np.pi) % (2 * np.pi) - np.pi) < SHADE_HUE
+    zone = (frame.height < 0.12) & (frame.height > SHADE_LOW) & (np.abs(frame.lateral) < SHADE_HALF * frame.width)
+    shade = opened(like & free & zone, 3 * frame.unit)
+    return parts_with(shade, grown(frame.face, 9 * frame.unit) & (frame.height > -0.06), MIN_PART_PX / 4 * frame.unit**2)
 
 
 def find_hands(colour: SkinColour, person: np.ndarray, taken: np.ndarray, frame: FaceFrame) -> np.ndarray:

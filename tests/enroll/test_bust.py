@@ -59,3 +59,14 @@ def test_a_photo_that_shows_no_shoulders_or_a_wall_leaves_the_usual_ones(head):
     for person, unknown in ((painted(camera, 0.2), np.ones((SIZE, SIZE), bool)), (everything, np.zeros((SIZE, SIZE), bool))):
         seen = usual.as_seen(camera, person, unknown)
         assert np.array_equal(seen.widths, usual.widths)
+
+
+@pytest.mark.parametrize("size", [0.9, 1.15])
+def test_a_larger_head_stands_on_a_larger_bust(head, size):
+    usual = bust_surface(head.vertices, head, Body.usual(head.vertices, head))
+    large = head.scaled(size)
+    surface = bust_surface(large.vertices, large, Body.usual(large.vertices, large))
+    columns = np.arange(usual.points.shape[1])
+    for rows, wanted in ((surface.base, usual.base), (surface.hem, usual.hem)):
+        here, there = (one.points[np.rint(row).astype(int), columns] for one, row in ((surface, rows), (usual, wanted)))
+        assert np.abs(here - size * there).max() < 0.004

@@ -69,3 +69,15 @@ def test_clothes_stay_as_the_head_turns_but_for_the_collar_on_the_neck(preview):
     low = clothed[preview.vertices[clothed, 1] < -0.24]
     assert preview.head_weight[low].max() == 0
     assert not preview.expression[:, clothed].any()
+
+
+def test_no_skin_is_painted_on_a_collar_where_the_neck_lies_in_shade(preview):
+    """The astronaut's neck is dark on one side; her black collar stands up the neck in front and is as black there."""
+    clothed = np.unique(preview.faces[preview.part == PART_CLOTHES])
+    points, uv = preview.vertices[clothed], preview.uv[clothed]
+    texture = preview.base_color
+    rows, columns = texture.shape[:2]
+    front = np.abs(np.arctan2(points[:, 0], points[:, 2] + 0.1)) < np.radians(60)
+    front &= points[:, 1] > points[np.isclose(uv[:, 1], uv[:, 1].min()), 1].max() - 0.045
+    texels = texture[(uv[front, 1] * rows).astype(int), (uv[front, 0] * columns).astype(int)]
+    assert np.percentile(texels.max(1), 90) < 90
