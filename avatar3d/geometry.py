@@ -24,7 +24,8 @@ def smooth_normals(vertices: np.ndarray, faces: np.ndarray, weld: np.ndarray) ->
 
 def unit(vectors: np.ndarray) -> np.ndarray:
     """(..., k) vectors of length one; a vector of no length stays as it is."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9)
+    length = np.sqrt(np.einsum("...k,...k->...", vectors, vectors))  # several times as fast as numpy's norm of short rows
+    return vectors / np.maximum(length, 1e-9)[..., None]
 
 
 def smoothstep(low: float | np.ndarray, high: float | np.ndarray, values: np.ndarray) -> np.ndarray:

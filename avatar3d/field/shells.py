@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from avatar3d.geometry import sample_bilinear
 
 GUTTER_TEXELS = 4  # a bilinear tap reaches one texel past an island's edge; the rest is margin for the coarser lods
-
-MAX_CANDIDATES = 1 << 20  # texels under the boxes of faces that are tested at a time
 
 
 @dataclass(frozen=True)
@@ -31,10 +27,11 @@ class UvRaster:
 
     def interpolate(self, faces: np.ndarray, attribute: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
         """(N, ...) f32 value of a vertex attribute (V, ...) at each listed texel, or at those of `rows` only."""
+        from avatar3d.field.loops import mix
+
         table = np.asarray(attribute, np.float32).reshape(len(attribute), -1)
-        corners, barycentric = faces[self.triangle[rows]], self.barycentric[rows]
-        mixed = sum(table.take(corners[:, k], axis=0) * barycentric[:, k, None] for k in range(3))
-        return np.asarray(mixed, np.float32).reshape(len(corners), *attribute.shape[1:])
+        mixed = mix(table, faces, self.triangle[rows], self.barycentric[rows])
+        return mixed.reshape(len(mixed), *attribute.shape[1:])
 
     def scatter(self, values: np.ndarray) -> np.ndarray:
         """(height, width, ...) texture of values (N, ...), zero where no surface lies."""
@@ -45,38 +42,14 @@ class UvRaster:
 
 def _raster(uv: np.ndarray, faces: np.ndarray, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Texels (N,) whose centre a face holds, that face (N,) (the last of several), and the place in it (N, 3) f32."""
+    from avatar3d.field.loops import hold_texels
+
     height, width = size
-    corners = uv[faces] * np.array([width, height], np.float64)
-    (ax, ay), (bx, by), (cx, cy) = np.moveaxis(corners, (1, 2), (0, 1))
-    area = (bx - ax) * (cy - ay) - (cx - ax) * (by - ay)
-    first = np.maximum(np.ceil(corners.min(1) - 0.5), 0).astype(np.int64)
-    last = np.minimum(np.floor(corners.max(1) - 0.5), [width - 1, height - 1]).astype(np.int64)
-    spans = np.maximum(last - first + 1, 0)
-    counts = np.where(np.abs(area) < 1e-12, 0, spans.prod(1))
-    owner = np.full(height * width, -1)
-    barycentric = np.zeros((height * width, 3), np.float32)
-    for part in _split(counts, MAX_CANDIDATES):
-        face = np.repeat(np.arange(part.start, part.stop), counts[part])
-        index = np.arange(len(face)) - np.repeat(np.cumsum(counts[part]) - counts[part], counts[part])
-        column = first[face, 0] + index % np.maximum(spans[face, 0], 1)
-        row = first[face, 1] + index // np.maximum(spans[face, 0], 1)
-        x, y = column + 0.5, row + 0.5
-        wa = ((bx[face] - x) * (cy[face] - y) - (cx[face] - x) * (by[face] - y)) / area[face]
-        wb = ((cx[face] - x) * (ay[face] - y) - (ax[face] - x) * (cy[face] - y)) / area[face]
-        place = np.stack([wa, wb, 1.0 - wa - wb], axis=1)
-        inside = (place >= -1e-6).all(1)
-        texel = (row * width + column)[inside]
-        owner[texel], barycentric[texel] = face[inside], place[inside]
-    texel = np.flatnonzero(owner >= 0)
-    return texel, owner[texel], barycentric[texel]
-
-
-def _split(counts: np.ndarray, at_most: int) -> Iterator[slice]:
-    """Consecutive parts whose counts sum to about at most so much each."""
-    batch = np.cumsum(counts) // at_most
-    ends = np.concatenate([np.flatnonzero(np.diff(batch)) + 1, [len(counts)]])
-    for first, last in pairwise([0, *ends.tolist()]):
-        yield slice(first, last)
+    owner = np.full((height, width), -1)
+    barycentric = np.zeros((height, width, 3), np.float32)
+    hold_texels(uv[faces] * np.array([width, height], np.float64), owner, barycentric)
+    texel = np.flatnonzero(owner.reshape(-1) >= 0)
+    return texel, owner.reshape(-1)[texel], barycentric.reshape(-1, 3)[texel]
 
 
 def _gutter(covered: np.ndarray, reach: int) -> tuple[np.ndarray, np.ndarray]:

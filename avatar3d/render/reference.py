@@ -18,6 +18,7 @@ import torch
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.color import srgb_to_linear
+from avatar3d.field.loops import bilinear, blend_over, mix
 from avatar3d.field.network import NeuralField
 from avatar3d.geometry import unit
 from avatar3d.motion.code import MotionCode
@@ -62,10 +63,7 @@ class Fragments:
 
 def _interpolated(raster: Raster, faces: np.ndarray, columns: list[np.ndarray]) -> list[np.ndarray]:
     """Vertex attributes (V, k) at each fragment, (N, k) f32 each."""
-    table = np.concatenate(columns, axis=1).astype(np.float32)
-    corners = faces[raster.face]
-    mixed = sum(table[corners[:, corner]] * raster.barycentric[:, corner, None] for corner in range(3))
-    return np.split(mixed, np.cumsum([column.shape[1] for column in columns])[:-1], axis=1)
+    return [mix(column, faces, raster.face, raster.barycentric) for column in columns]
 
 
 def _head_fragments(scene: Scene, camera: Camera, raster: Raster, directions: np.ndarray) -> Fragments:
@@ -182,6 +180,8 @@ def folded_textures(scene: Scene, baked: bool) -> Textures:
 
 def sample(texture: torch.Tensor, uv: torch.Tensor) -> torch.Tensor:
     """(N, C) bilinear samples of a texture (H, W, C) at uv (N, 2), clamped at the edges, level of detail 0."""
+    if not torch.is_grad_enabled():
+        return torch.from_numpy(bilinear(texture.numpy(), uv.numpy()))
     height, width = texture.shape[:2]
     x = (uv[:, 0] * width - 0.5).clamp(0, width - 1)
     y = (uv[:, 1] * height - 0.5).clamp(0, height - 1)
@@ -303,8 +303,13 @@ def composite(drawn: Sequence[Fragments], shaded: Sequence[tuple[torch.Tensor, t
     depth = np.full(pixel_count, np.inf, np.float32)
     surface = np.full(pixel_count, SURFACE_NONE, np.int8)
 
+    quick = not torch.is_grad_enabled()
+
     def over(chosen: np.ndarray, layer: Fragments, color: torch.Tensor, alpha: torch.Tensor) -> None:
         nonlocal rgba
+        if quick:
+            blend_over(rgba.numpy(), layer.pixel, chosen, color.numpy(), alpha.numpy())
+            return
         index = torch.from_numpy(chosen)
         pixel = torch.from_numpy(layer.pixel[chosen])
         opacity = alpha[index][:, None]
@@ -315,7 +320,8 @@ def composite(drawn: Sequence[Fragments], shaded: Sequence[tuple[torch.Tensor, t
         visible = layer.depth < depth[layer.pixel]
         if layer.level >= 1:
             chosen = np.flatnonzero(visible)
-            ranks = draw_ranks(layer.pixel[chosen])
+            # One by one in drawing order, or, for gradients, all that are first at their pixel, then all second ones and so on.
+            ranks = np.zeros(len(chosen), np.int64) if quick else draw_ranks(layer.pixel[chosen])
             for rank in range(int(ranks.max(initial=-1)) + 1):
                 over(chosen[ranks == rank], layer, color, alpha)
             continue

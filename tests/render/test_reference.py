@@ -173,3 +173,16 @@ def test_a_missing_field_is_drawn_as_mesh(avatar: Avatar, reference: ReferenceRe
     ]
     assert np.array_equal(pictures[0], pictures[2])
     assert np.array_equal(pictures[1], pictures[2])
+
+
+def test_the_picture_is_one_with_gradients_or_without(scene: Scene) -> None:
+    camera = view(0.4, 0.1, SIZE, SIZE)
+
+    def drawn() -> torch.Tensor:
+        textures, layers = textures_of(scene), fragments(scene, camera)
+        return composite(layers, [shade_fragments(layer, textures) for layer in layers], SIZE * SIZE).rgba
+
+    with torch.no_grad():
+        quick = drawn()
+    assert quick[:, 3].max() > 0.9
+    torch.testing.assert_close(quick, drawn(), rtol=0, atol=1e-6)
