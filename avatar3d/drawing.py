@@ -119,18 +119,21 @@ def run_render(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]
     """(what --json prints, lines for a person). Raises InputError and WorkError as the parts do."""
     from avatar3d import media
     from avatar3d.files import check_writable
+    from avatar3d.motion.timing import frames_at
     from avatar3d.progress import ProgressBar
     from avatar3d.render import RenderOptions, make_renderer
 
     started = time.perf_counter()
     avatar, motions = _load(arguments)
+    if arguments.fps is None:
+        arguments.fps = _own_fps(motions)
+    if len(motions) > 1 and arguments.out.suffix.lower() in media.MOVIE_SUFFIXES:
+        motions = frames_at(motions, arguments.fps)
     views, expressions = _views(arguments, avatar, motions)
     if arguments.cameras is None:
         check_writable(arguments.out)
         media.check_suffix(arguments.out, moving=len(motions) > 1 or arguments.turntable is not None)
     options = RenderOptions(form=arguments.form, supersample=arguments.supersample)
-    if arguments.fps is None:
-        arguments.fps = _own_fps(motions)
     with ProgressBar(not arguments.quiet) as progress, closing(make_renderer(arguments.renderer)) as renderer:
 
         def draw() -> Iterator[list[np.ndarray]]:
@@ -197,10 +200,10 @@ def _views(
 
 def _own_fps(motions: list[MotionCode]) -> float:
     """Frames a second at which a film of the codes plays at their own speed; FILM_FPS for a single one."""
-    span_s = (motions[-1].time_ns - motions[0].time_ns) / 1e9
-    if span_s <= 0:
-        return FILM_FPS
-    return min(max(round((len(motions) - 1) / span_s, 3), FPS_RANGE[0]), FPS_RANGE[1])
+    from avatar3d.motion.timing import own_fps
+
+    fps = own_fps(motions)
+    return FILM_FPS if fps is None else min(max(round(fps, 3), FPS_RANGE[0]), FPS_RANGE[1])
 
 
 def _write_pictures(

@@ -58,6 +58,12 @@ def check_suffix(path: str | Path, moving: bool) -> str:
     return suffix
 
 
+def check_fps(fps: float) -> None:
+    """Raise InputError for a film's rate outside FPS_RANGE."""
+    if not FPS_RANGE[0] <= fps <= FPS_RANGE[1]:
+        raise InputError(f"{fps:g} frames a second is outside {FPS_RANGE[0]:g}..{FPS_RANGE[1]:g}")
+
+
 def save_picture(path: str | Path, picture: np.ndarray) -> None:
     """Write (H, W, 3) or (H, W, 4) u8 sRGB (straight alpha) in the format the suffix names.
 
@@ -77,8 +83,7 @@ def save_sequence(path: str | Path, pictures: Iterable[np.ndarray], fps: float =
     transparency in a format that has none; WorkError when ffmpeg fails.
     """
     suffix = check_suffix(path, moving=True)
-    if not FPS_RANGE[0] <= fps <= FPS_RANGE[1]:
-        raise InputError(f"{fps:g} frames a second is outside {FPS_RANGE[0]:g}..{FPS_RANGE[1]:g}")
+    check_fps(fps)
     frames = _alike((_without_spare_alpha(picture, suffix, path) for picture in pictures), path)
     first = next(frames, None)
     if first is None:
@@ -192,8 +197,7 @@ def film(path: str | Path, shape: tuple[int, int], fps: float) -> Iterator[Calla
     """
     if Path(path).suffix.lower() != ".mp4":
         raise InputError(f"cannot write a film as {Path(path).name}: expected a name that ends in .mp4")
-    if not FPS_RANGE[0] <= fps <= FPS_RANGE[1]:
-        raise InputError(f"{fps:g} frames a second is outside {FPS_RANGE[0]:g}..{FPS_RANGE[1]:g}")
+    check_fps(fps)
     with replacing(path) as temporary, _encoder(temporary, shape, fps) as write:
         yield write
 

@@ -17,6 +17,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -94,11 +95,17 @@ def read_motion_csv(path: str | Path, fps: float | None = None) -> list[MotionCo
     ]
 
 
-def write_motion_csv(path: str | Path, codes: Sequence[MotionCode], fps: float = DEFAULT_FPS) -> None:
+def write_motion_csv(
+    path: str | Path, codes: Sequence[MotionCode], fps: float = DEFAULT_FPS, started_ns: int | None = None
+) -> None:
     """Write motion codes so that `read_motion_csv` gives them back: weights to 1e-6, angles to 1e-8 rad, times to 1/1000 frame.
 
-    Confidences and sequence numbers have no column and are not kept. Raises InputError when `path` cannot be written.
+    started_ns: when the recording started; where the first code comes later, a row that holds it stands there, since times count
+    from the first row. Confidences and sequence numbers have no column and are not kept. Raises InputError when `path` cannot be
+    written.
     """
+    if codes and started_ns is not None and codes[0].time_ns > started_ns:
+        codes = [replace(codes[0], time_ns=started_ns), *codes]
     moved = any(np.any(code.translation != 0) for code in codes)
     place = _HEAD_PLACE if moved else ()
     stream = io.StringIO(newline="")

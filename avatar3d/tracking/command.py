@@ -70,11 +70,11 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
             draw, close = preview.clay_drawer() if arguments.avatar is None else preview.avatar_drawer(arguments.avatar)
             stack.callback(close)
             width = max(2, round(source.width * preview.HEIGHT_PX / source.height)) + preview.HEIGHT_PX
-            add = stack.enter_context(film(arguments.preview, (preview.HEIGHT_PX, width), fps))
+            add = preview.paced(stack.enter_context(film(arguments.preview, (preview.HEIGHT_PX, width), fps)), fps)
             drive = _Drive(arguments, calibration)
 
             def each(frame: TrackedFrame) -> None:
-                add(preview.compose(frame, drive(frame), draw))
+                add(frame.time_ns, preview.compose(frame, drive(frame), draw))
 
         solved = arguments.expressions == EXPRESSIONS[0]
         teacher = None if calibration is None else calibration.teacher
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
     if arguments.calibrate is not None:
         write_calibration(arguments.calibrate, replace(calibrate(codes), teacher=result.teachers.get(identity or 0)))
     elif arguments.out is not None:
-        _write(arguments.out, _finished(codes, arguments.smooth, calibration), fps)
+        _write(arguments.out, _finished(codes, arguments.smooth, calibration), fps, None if source.live else 0)
     report: dict[str, object] = {
         "frames": result.frames,
         "tracked": result.tracked,
@@ -136,11 +136,13 @@ def _finished(codes: list[MotionCode], smooth: bool, calibration: object) -> lis
     return codes if calibration is None else [calibration.apply(code) for code in codes]  # type: ignore[attr-defined]
 
 
-def _write(path: Path, codes: list[MotionCode], fps: float) -> None:
+def _write(path: Path, codes: list[MotionCode], fps: float, started_ns: int | None) -> None:
     if path.suffix.lower() == ".csv":
-        from avatar3d.motion.csv import write_motion_csv
+        from avatar3d.motion.csv import DEFAULT_FPS, write_motion_csv
+        from avatar3d.motion.timing import keeps_beat
 
-        write_motion_csv(path, codes, fps)
+        # A variable rate is written in the frames that are counted where nothing else tells.
+        write_motion_csv(path, codes, fps if keeps_beat(codes, fps) else DEFAULT_FPS, started_ns)
     else:
         from avatar3d.motion.jsonl import write_motion_jsonl
 

@@ -14,6 +14,11 @@ from avatar3d.face.tracker import MIN_PRESENCE, FaceTracker
 # Landmarks jump when the network starts to follow something else; a head does not move by half its width in a frame.
 MAX_JUMP = 0.5  # of the face's width
 SAME_FACE_IOU = 0.4  # boxes overlapping more than this are one face
+# The landmark network says where a face is best when its crop lies on the face as the answer has it. From frame to frame it does;
+# after a start, a cut or a leap it is looked at again until the answer stays, in widths of the face, and not for ever.
+LEAP = 0.06
+SETTLED_WIDTHS = 0.0004
+MAX_LOOKS = 12
 # A lost face that comes back within this many frames and widths of where it was keeps its identity.
 REMEMBERED_FRAMES = 90
 REMEMBERED_WIDTHS = 1.0
@@ -53,6 +58,8 @@ class FaceFollower:
                 face.missing_frames += 1
                 continue
             found = self._tracker.again(rgb, face.landmarks)
+            if found.presence >= MIN_PRESENCE and _shift(face.landmarks, found) > LEAP * _width(face.landmarks):
+                found = self._settled(rgb, found)
             if found.presence >= MIN_PRESENCE and not _jumped(face.landmarks, found):
                 face.landmarks = found
             else:
@@ -69,6 +76,16 @@ class FaceFollower:
     def blendshapes(self, landmarks: FaceLandmarks) -> np.ndarray:
         """(52,) ARKit weights of one face."""
         return self._tracker.blendshapes(landmarks.points_px)
+
+    def _settled(self, rgb: np.ndarray, found: FaceLandmarks) -> FaceLandmarks:
+        """Landmarks looked at again, each time from a crop about the last answer, until they stay where they are."""
+        for _ in range(MAX_LOOKS):
+            if found.presence < MIN_PRESENCE:
+                break
+            before, found = found, self._tracker.again(rgb, found)
+            if _spread(before, found) < SETTLED_WIDTHS * _width(found):
+                break
+        return found
 
     def _drop_doubles(self) -> None:
         """Of two identities that ended on one face the younger is forgotten."""
@@ -107,7 +124,7 @@ class FaceFollower:
 
     def _landmarks_of_new(self, rgb: np.ndarray, box: FaceBox, present: list[Followed]) -> FaceLandmarks | None:
         """Landmarks in a detected box, or None where no face is seen there or it is followed already."""
-        landmarks = self._tracker.glance(rgb, box)
+        landmarks = self._settled(rgb, self._tracker.glance(rgb, box))
         if landmarks.presence < MIN_PRESENCE:
             return None
         if any(_iou(face.landmarks.box_px, landmarks.box_px) > SAME_FACE_IOU for face in present):
@@ -122,6 +139,10 @@ def _width(landmarks: FaceLandmarks) -> float:
 
 def _shift(before: FaceLandmarks, after: FaceLandmarks) -> float:
     return float(np.linalg.norm(before.points_px[:468, :2].mean(axis=0) - after.points_px[:468, :2].mean(axis=0)))
+
+
+def _spread(before: FaceLandmarks, after: FaceLandmarks) -> float:
+    return float(np.linalg.norm(before.points_px[:468, :2] - after.points_px[:468, :2], axis=1).mean())
 
 
 def _jumped(before: FaceLandmarks, after: FaceLandmarks) -> bool:

@@ -30,7 +30,28 @@ IRIS_RAD, PUPIL_RAD = 0.45, 0.18  # half angles seen from the eyeball's centre
 IRIS_CLAY, PUPIL_CLAY = (95, 125, 150), (25, 25, 28)
 LIGHT = np.array([-0.3, 0.5, 0.8]) / np.linalg.norm([-0.3, 0.5, 0.8])
 
+MAX_STILL = 100_000  # frames for which one picture stands: a broken time fills no disk
+
 Draw = Callable[[MotionCode], np.ndarray]  # a code to a (HEIGHT_PX, HEIGHT_PX, 3) u8 picture
+
+
+def paced(add: Callable[[np.ndarray], None], fps: float) -> Callable[[int, np.ndarray], None]:
+    """What takes a picture with its time, ns, into a film of that rate: the last one stands until the next is due."""
+    written, started_ns, last = 0, -1, np.empty(0)
+
+    def add_at(time_ns: int, picture: np.ndarray) -> None:
+        nonlocal written, started_ns, last
+        started_ns = time_ns if started_ns < 0 else started_ns
+        due = min(round((time_ns - started_ns) / 1e9 * fps), written + MAX_STILL)
+        while 0 < written < due:
+            add(last)
+            written += 1
+        last = picture
+        if due >= written:
+            add(picture)
+            written += 1
+
+    return add_at
 
 
 def head_camera() -> Camera:

@@ -24,7 +24,8 @@ from avatar3d.tracking.pose import STABLE
 
 MM = 1000.0
 ROUNDS = 1  # of linearisation from the last frame's answer; a second changes the openings by less than 0.1 %
-FIRST_ROUNDS = 6  # from rest
+FIRST_ROUNDS = 40  # from rest, at most: until no weight and no turn changes by more than STILL
+STILL = 1e-3  # of a weight, and radians
 SWEEPS = 12  # of descent in a round; it starts at the last answer
 PRIOR_SIGMA = 0.5  # of a weight about the network's moved answer, against residuals in mm
 POSE_RIDGE = np.array([1e-2] * 3 + [1e-6] * 3)  # keeps the pose's normal matrix regular; 1e-6 of what the landmarks say
@@ -137,7 +138,7 @@ def solve(
 
     network: (52,) the blendshape network's answer. looks: (8,) the eyeLook weights, LOOKS' order, measured from the irises and
     not solved for. before: the last frame's solution, or the first pose. Variable projection over the pose (Golub and Pereyra
-    1973) and descent within the weights' box, linearised `rounds` times.
+    1973) and descent within the weights' box, linearised `rounds` times or until nothing changes any more.
     """
     mean = head.moved(network)
     weights = before.weights.copy()
@@ -170,9 +171,12 @@ def solve(
         new = weights.copy()
         descend(gram, linear, new, lower, upper, SWEEPS)
         step = inner @ (pull - cross.T @ (new - weights))
+        still = max(np.abs(new - weights).max(), np.abs(step[:3]).max()) < STILL
         weights = new
         rotation = cv2.Rodrigues(step[:3])[0] @ rotation
         translation = translation + step[3:]
+        if still:
+            break
     return Solution(weights, rotation, translation)
 
 
