@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import ExifTags, Image, ImageCms, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, TiffImagePlugin, UnidentifiedImageError
 
 from avatar3d.errors import InputError
 from avatar3d.extras import install_extra
-from avatar3d.files import read_bounded
+from avatar3d.files import open_regular, read_bounded
+from avatar3d.photo_color import PhotoColors
 from avatar3d.progress import quiet_stderr
 
 MAX_MEGAPIXELS = 64.0  # decoded 64 MP take 256 MB as RGBA; no face needs more
@@ -31,7 +32,9 @@ FOCAL_RANGE = (0.3, 30.0)  # believable focal length over the photo's longer sid
 # Only plain raster formats: Pillow's EPS reader, for one, runs another program on the file.
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "TIFF", "BMP", "GIF", "PPM", "JPEG2000", "AVIF", "HEIF")
 HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
-_DECODE_ERRORS = (OSError, SyntaxError, ValueError, EOFError, IndexError, KeyError, TypeError, struct.error)
+MAX_PAGES = 64  # of a TIFF, and of the pictures within its first page, that are looked at
+MAX_TRIES = 4  # of the pictures within it: each takes a copy of the file
+MIN_PREVIEW_SHARE = 0.25  # of a raw photo's pixels: a smaller picture in its file is its thumbnail
 _MM_PER_UNIT = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}  # EXIF FocalPlaneResolutionUnit: inch, cm, mm, µm
 
 
@@ -47,9 +50,9 @@ class Photo:
 def load_photo(path: str | Path, max_megapixels: float = MAX_MEGAPIXELS) -> Photo:
     """Read a photo file.
 
-    Applies the EXIF orientation and an embedded colour profile; converts greyscale, palette, CMYK and 16-bit
-    pictures; puts mid-grey behind transparency; takes the first picture of an animation. Each is said in
-    `notes`. Raises InputError, one sentence, for what cannot be read; a picture of more than `max_megapixels`
+    Applies the EXIF orientation; converts to sRGB what the file says is in other colours, and greyscale, palette, CMYK and
+    16-bit pictures; puts mid-grey behind transparency; takes the first picture of an animation and the largest page of a TIFF.
+    Each is said in `notes`. Raises InputError, one sentence, for what cannot be read; a picture of more than `max_megapixels`
     is refused before it is decoded.
     """
     path = Path(path)
@@ -58,17 +61,20 @@ def load_photo(path: str | Path, max_megapixels: float = MAX_MEGAPIXELS) -> Phot
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's, about what is refused below or harmless
         try:
-            with quiet_stderr(), _opened(path, read_bounded(path, "photo", MAX_FILE_BYTES), max_megapixels) as picture:
+            data = read_bounded(path, "photo", MAX_FILE_BYTES)
+            with quiet_stderr(), _opened(path, data, max_megapixels) as picture:
+                if picture.format == "TIFF":
+                    picture = _largest_page(path, data, picture, max_megapixels, notes)
                 exif = _exif(picture)
                 format_name, frames = picture.format, getattr(picture, "n_frames", 1)
-                profile = picture.info.get("icc_profile")
                 picture.load()
-                if frames > 1 and format_name != "MPO":
+                if frames > 1 and format_name not in ("MPO", "TIFF"):
                     notes.append(f"took the first of {frames} pictures in the file")
+                colors = PhotoColors(data, picture, notes)
                 upright = ImageOps.exif_transpose(picture)
                 if exif.get(ExifTags.Base.Orientation, 1) != 1:
                     notes.append("turned upright as its EXIF orientation says")
-                rgb = _to_rgb(upright, profile, notes, path)
+                rgb = _to_rgb(upright, colors, notes, path)
         except InputError:
             raise
         except Exception as error:  # Pillow's decoders raise a dozen kinds on damaged data
@@ -80,14 +86,9 @@ def load_photo(path: str | Path, max_megapixels: float = MAX_MEGAPIXELS) -> Phot
 
 
 def _refuse_unreadable(path: Path) -> None:
-    if not path.exists():
-        raise InputError(f"cannot read {path}: no such file")
-    if path.is_dir():
-        raise InputError(f"cannot read {path}: it is a folder; name one photo")
-    if not path.is_file():
-        raise InputError(f"cannot read {path}: it is not a regular file; name one photo")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path} is empty (0 bytes); copy it again from its source")
+    with open_regular(path, "photo") as stream:
+        if not stream.read(1):
+            raise InputError(f"{path} is empty (0 bytes); copy it again from its source")
 
 
 def _opened(path: Path, data: bytes, max_megapixels: float) -> Image.Image:
@@ -110,6 +111,64 @@ def _opened(path: Path, data: bytes, max_megapixels: float) -> Image.Image:
         picture.close()
         raise _too_large(path, pixels, max_megapixels)
     return picture
+
+
+def _largest_page(path: Path, data: bytes, first: Image.Image, max_megapixels: float, notes: list[str]) -> Image.Image:
+    """The largest page of a TIFF, of those within its first one too: cameras and scanners put a thumbnail first.
+
+    Raises InputError where only a small one of a raw photo can be read.
+    """
+    pages = min(getattr(first, "n_frames", 1), MAX_PAGES)
+    sizes = []
+    for page in range(pages):
+        first.seek(page)
+        sizes.append(first.width * first.height)
+    first.seek(0)
+    within = _pages_within(data, first)
+    best: Image.Image | None = None
+    for pixels, offset in sorted(within, reverse=True)[:MAX_TRIES]:
+        if pixels <= max(sizes):
+            break
+        if pixels > max_megapixels * 1e6:
+            raise _too_large(path, pixels, max_megapixels)
+        try:
+            # The same file, with that picture for its first page.
+            start = struct.pack("<I" if data[:1] == b"I" else ">I", offset)
+            best = Image.open(io.BytesIO(data[:4] + start + data[8:]), formats=["TIFF"])
+            best.load()
+            break
+        except Exception:  # a camera's mosaic, or whatever else Pillow's decoder does not take
+            best = None
+    chosen = max(sizes) if best is None else best.width * best.height
+    if chosen < MIN_PREVIEW_SHARE * max((pixels for pixels, _ in within), default=0):
+        raise InputError(f"{path} is a raw photo of which only a thumbnail can be read; develop it and save it as JPEG")
+    if best is None:
+        first.seek(int(np.argmax(sizes)))
+        if first.width * first.height > max_megapixels * 1e6:
+            raise _too_large(path, first.width * first.height, max_megapixels)
+        best = first
+    if pages + len(within) > 1:
+        notes.append(f"took the largest of {pages + len(within)} pictures in the file")
+    return best
+
+
+def _pages_within(data: bytes, first: Image.Image) -> list[tuple[int, int]]:
+    """(pixels, offset) of the pictures that the first page of a TIFF names as within it (SubIFDs)."""
+    offsets = first.tag_v2.get(ExifTags.Base.SubIFDs, ()) if isinstance(first, TiffImagePlugin.TiffImageFile) else ()
+    order = "<" if data[:1] == b"I" else ">"
+    found = []
+    for offset in (offsets if isinstance(offsets, tuple) else (offsets,))[:MAX_PAGES]:
+        sides = {}
+        try:
+            count = struct.unpack_from(f"{order}H", data, offset)[0]
+            for entry in range(count):
+                tag, kind, _, value = struct.unpack_from(f"{order}HHII", data, offset + 2 + 12 * entry)
+                if tag in (ExifTags.Base.ImageWidth, ExifTags.Base.ImageLength):
+                    sides[tag] = value >> 16 if kind == 3 and order == ">" else value & 0xFFFF if kind == 3 else value
+        except (struct.error, TypeError):
+            continue
+        found.append((sides.get(ExifTags.Base.ImageWidth, 0) * sides.get(ExifTags.Base.ImageLength, 0), offset))
+    return found
 
 
 def _too_large(path: Path, pixels: int, max_megapixels: float) -> InputError:
@@ -142,10 +201,10 @@ def _exif(picture: Image.Image) -> dict[int, Any]:
         return {}
 
 
-def _to_rgb(picture: Image.Image, profile: bytes | None, notes: list[str], path: Path) -> np.ndarray:
+def _to_rgb(picture: Image.Image, colors: PhotoColors, notes: list[str], path: Path) -> np.ndarray:
     """(H, W, 3) uint8 sRGB of a decoded picture of any mode."""
     if picture.mode.startswith("I") or picture.mode == "F":
-        return _deep_grey_to_rgb(picture, notes, path)
+        return _deep_grey_to_rgb(picture, colors, notes, path)
     alpha = None
     if picture.has_transparency_data:
         with_alpha = picture.convert("RGBA")
@@ -153,12 +212,11 @@ def _to_rgb(picture: Image.Image, profile: bytes | None, notes: list[str], path:
         picture = picture.convert("L") if picture.mode in ("LA", "La") else with_alpha.convert("RGB")
     if picture.mode in ("1", "L"):
         notes.append("it is greyscale, so the avatar has no colour")
-    elif picture.mode == "P":
+    elif picture.mode not in ("RGB", "CMYK", "LAB"):
         picture = picture.convert("RGB")
     if picture.mode == "CMYK":
         notes.append("converted from CMYK to RGB")
-    picture = _apply_profile(picture, profile, notes)
-    rgb = np.array(picture.convert("RGB"))
+    rgb = np.array(colors.applied(picture).convert("RGB"))
     if alpha is not None and alpha.min() < 255:
         notes.append("put mid-grey behind its transparent parts")
         for rows in _blocks(rgb):
@@ -167,40 +225,20 @@ def _to_rgb(picture: Image.Image, profile: bytes | None, notes: list[str], path:
     return rgb
 
 
-def _deep_grey_to_rgb(picture: Image.Image, notes: list[str], path: Path) -> np.ndarray:
+def _deep_grey_to_rgb(picture: Image.Image, colors: PhotoColors, notes: list[str], path: Path) -> np.ndarray:
     """(H, W, 3) uint8 of a greyscale picture with more than 8 bits a pixel."""
     values = np.asarray(picture)
     if picture.mode == "F" or values.min() < 0 or values.max() > 65535:
         raise InputError(f"{path} does not hold 8-bit or 16-bit pixels; save it as JPEG or PNG")
     notes.append("reduced from 16 to 8 bits")
     notes.append("it is greyscale, so the avatar has no colour")
-    grey = np.empty(values.shape, np.uint8)
-    for rows in _blocks(values):
-        grey[rows] = np.rint(values[rows] / 257.0).astype(np.uint8)
-    return np.repeat(grey[..., None], 3, axis=2)
+    return np.repeat(colors.deep_grey(values)[..., None], 3, axis=2)
 
 
 def _blocks(picture: np.ndarray) -> Iterator[slice]:
     """Rows of a picture some at a time: a large one has no room for itself in floats."""
     for first in range(0, len(picture), BLOCK_ROWS):
         yield slice(first, first + BLOCK_ROWS)
-
-
-def _apply_profile(picture: Image.Image, profile: bytes | None, notes: list[str]) -> Image.Image:
-    """The picture in sRGB, if its colour profile says that it is not already."""
-    if not profile:
-        return picture
-    try:
-        source = ImageCms.getOpenProfile(io.BytesIO(profile))
-        description = ImageCms.getProfileDescription(source).strip()
-        if "sRGB" in description:
-            return picture
-        converted = ImageCms.profileToProfile(picture, source, ImageCms.createProfile("sRGB"), outputMode="RGB")
-    except (ImageCms.PyCMSError, *_DECODE_ERRORS):
-        notes.append("its colour profile could not be used and was ignored")
-        return picture
-    notes.append(f"converted from its colour profile ({description or 'unnamed'}) to sRGB")
-    return converted if converted is not None else picture
 
 
 def _number(exif: dict[int, Any], tag: int) -> float:

@@ -44,13 +44,13 @@ def test_png_comes_out_unchanged_and_unremarked(tmp_path):
 
 
 def test_missing_file_and_folder(tmp_path):
-    assert refusal(tmp_path / "no.jpg") == f"cannot read {tmp_path / 'no.jpg'}: no such file"
-    assert refusal(tmp_path) == f"cannot read {tmp_path}: it is a folder; name one photo"
+    assert refusal(tmp_path / "no.jpg") == f"cannot read the photo {tmp_path / 'no.jpg'}: No such file or directory"
+    assert refusal(tmp_path) == f"cannot read the photo {tmp_path}: it is a folder; name a file"
 
 
 def test_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "p.jpg")
-    assert refusal(tmp_path / "p.jpg").endswith("it is not a regular file; name one photo")
+    assert refusal(tmp_path / "p.jpg").endswith("it is a pipe, a socket or a device; name a file")
 
 
 def test_file_without_permission(tmp_path):
