@@ -144,6 +144,27 @@ def _model_files() -> list[Check]:
     return checks
 
 
+def _caches() -> list[Check]:
+    """Whether what is fetched, measured and compiled can be kept."""
+    from avatar3d.resources import cache_dir
+
+    folder = existing = cache_dir()
+    while not os.path.exists(existing) and existing != existing.parent:
+        existing = existing.parent
+    ok = os.path.isdir(existing) and os.access(existing, os.W_OK | os.X_OK)
+    fix = "set AVATAR3D_HOME to a folder that you may write"
+    found = str(folder) if ok else f"{folder} cannot be written; what is there is used (optional)"
+    checks = [Check("cache", True, found, "" if ok else fix)]
+    if importlib.util.find_spec("numba") is not None:
+        from avatar3d.jit import cache_place
+
+        place = cache_place()
+        found = f"kept in {place}" if place else "compiled anew at each start, which takes half a minute (optional)"
+        fix = "" if place else "set NUMBA_CACHE_DIR to a folder that you may write"
+        checks.append(Check("compiled loops", True, found, fix))
+    return checks
+
+
 def _hair_network() -> list[Check]:
     from avatar3d.resources import asset_path
 
@@ -242,4 +263,7 @@ def _first_line(command: list[str]) -> str | None:
     return done.stdout.strip().splitlines()[0] if done.stdout.strip() else None
 
 
-_PROBES = (_python, _packages, _torch, _opengl, _drawing, _model_files, _hair_network, _ffmpeg, _programs, _openxr, _optional_packages)
+_PROBES = (
+    _python, _packages, _torch, _opengl, _drawing, _caches, _model_files, _hair_network, _ffmpeg, _programs, _openxr,
+    _optional_packages,
+)  # fmt: skip

@@ -7,6 +7,7 @@ configs/models.yaml says for every file which pinned file of PyPI or npm holds i
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -99,7 +100,7 @@ def list_models(samples: bool = False) -> list[ModelStatus]:
 def verify(names: Iterable[str] | None = None) -> list[ModelStatus]:
     """As `list_models`, for `names`, or all that are needed or present, with every file's SHA-256 computed anew."""
     if names is None:
-        chosen = [item for item in _manifest().values() if item.group == "needed" or cached_path(item.name).exists()]
+        chosen = [item for item in _manifest().values() if item.group == "needed" or os.path.exists(cached_path(item.name))]
     else:
         chosen = [entry(name) for name in names]
     return [_status(item, read=True) for item in chosen]
@@ -112,12 +113,19 @@ def path(name: str) -> Path:
     """
     item = entry(name)
     target = cached_path(name)
-    if not target.is_file():
+    try:
+        stat = target.stat()
+        right = stat.st_size == item.bytes and _sha256_of(str(target), stat.st_mtime_ns, stat.st_size) == item.sha256
+    except FileNotFoundError as error:
         raise InputError(
             f"the model file {name} is not in {target.parent}; run `avatar3d models pull {name}` to fetch it"
-        )
-    stat = target.stat()
-    if stat.st_size != item.bytes or _sha256_of(str(target), stat.st_mtime_ns, stat.st_size) != item.sha256:
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"cannot read the model file {target}: {error.strerror}; set AVATAR3D_HOME to a folder that you may use and run"
+            f" `avatar3d models pull {name}`"
+        ) from error
+    if not right:
         raise InputError(
             f"the model file {target} is not the {item.bytes} bytes the manifest names; "
             f"run `avatar3d models pull {name}` to replace it"
@@ -161,12 +169,15 @@ def pull(what: str | Iterable[str] = "needed", from_path: str | Path | None = No
 def _status(item: ModelEntry, read: bool = False) -> ModelStatus:
     target = cached_path(item.name)
     problem = None
-    if not target.is_file():
+    try:
+        if (size := target.stat().st_size) != item.bytes:
+            problem = f"{size} bytes instead of {item.bytes}"
+        elif read and hashlib.sha256(target.read_bytes()).hexdigest() != item.sha256:
+            problem = "its SHA-256 differs"
+    except FileNotFoundError:
         problem = "missing"
-    elif target.stat().st_size != item.bytes:
-        problem = f"{target.stat().st_size} bytes instead of {item.bytes}"
-    elif read and hashlib.sha256(target.read_bytes()).hexdigest() != item.sha256:
-        problem = "its SHA-256 differs"
+    except OSError as error:  # a folder that may not be entered, or one in the file's place
+        problem = error.strerror
     return ModelStatus(item, target, problem)
 
 
@@ -276,20 +287,23 @@ def read_local(item: ModelEntry, given: Path) -> bytes:
 
     Raises InputError where there is no such file.
     """
-    if not given.exists():
-        raise InputError(f"cannot read {given}: no such file or folder")
-    candidates = [given]
-    if given.is_dir():
-        candidates = [given / item.name, given / item.source.archive]
-    for candidate in candidates:
-        if not candidate.is_file():
-            continue
-        if candidate.stat().st_size == item.bytes:
-            data = _checked(item, candidate.read_bytes())
-        else:
-            data = _member_of_archive(item, candidate)
-        if data is not None:
-            return data
+    try:
+        if not given.exists():
+            raise InputError(f"cannot read {given}: no such file or folder")
+        candidates = [given]
+        if given.is_dir():
+            candidates = [given / item.name, given / item.source.archive]
+        for candidate in candidates:
+            if not candidate.is_file():
+                continue
+            if candidate.stat().st_size == item.bytes:
+                data = _checked(item, candidate.read_bytes())
+            else:
+                data = _member_of_archive(item, candidate)
+            if data is not None:
+                return data
+    except OSError as error:  # a folder that may not be entered, a name too long
+        raise InputError(f"cannot read {given}: {error.strerror or error}") from error
     raise InputError(
         f"{given} does not hold {item.name} ({item.bytes} bytes, SHA-256 {item.sha256[:12]}…); pass that file, or "
         f"{item.source.archive}, which holds it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -41,6 +42,11 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.set_description(printable(label), refresh=False)
             self._bar.update(max(0.0, min(fraction, 1.0) - self._bar.n))
+
+
+def quiet_library(name: str) -> None:
+    """Keep what a Python library logs that is no error off the user's screen, such as where it keeps its cache."""
+    logging.getLogger(name).setLevel(logging.ERROR)
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import stat
+import tempfile
 from pathlib import Path
 
 from avatar3d.errors import WorkError
@@ -36,9 +38,33 @@ def config_path(name: str) -> Path:
 
 
 def cache_dir() -> Path:
-    """The user's cache folder for models and samples: $AVATAR3D_HOME, else $XDG_CACHE_HOME/avatar3d, else ~/.cache/avatar3d."""
+    """The user's cache folder for models and samples: $AVATAR3D_HOME, else $XDG_CACHE_HOME/avatar3d, else ~/.cache/avatar3d.
+
+    A user without a home, as containers have, gets a folder among the temporary files.
+    """
     home = os.environ.get("AVATAR3D_HOME")
-    if home:
-        return Path(home).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base).expanduser() if base else Path.home() / ".cache") / "avatar3d"
+    try:
+        if home:
+            return Path(home).expanduser()
+        base = os.environ.get("XDG_CACHE_HOME")
+        return (Path(base).expanduser() if base else Path.home() / ".cache") / "avatar3d"
+    except RuntimeError:  # neither HOME nor an entry among the users
+        return Path(home) if home else Path(tempfile.gettempdir()) / _OWN_NAME
+
+
+_OWN_NAME = f"avatar3d-{os.getuid()}" if hasattr(os, "getuid") else "avatar3d"
+
+
+def private_temporary_dir() -> Path | None:
+    """A folder of this user's alone among the temporary files, the same each time; None where there cannot be one.
+
+    What is read back from it may be code, so one that somebody else made or may write is not used.
+    """
+    folder = Path(tempfile.gettempdir()) / _OWN_NAME
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    own = not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077)
+    return folder if own and stat.S_ISDIR(found.st_mode) else None

@@ -108,6 +108,37 @@ def test_wrong_input_is_one_sentence_and_nothing_is_written(capsys, tmp_path, av
     assert sorted(tmp_path.iterdir()) == before
 
 
+COMMANDS_THAT_READ = ["enroll {bad}.jpg -o {tmp}/a.glb", "track {bad}.mp4 -o {tmp}/a.csv", "render {bad}.glb -o {tmp}/a.png",
+    "render {avatar} -o {tmp}/a.png --cameras {bad}.json", "render {avatar} -o {tmp}/a.mp4 --motion {bad}.csv",
+    "export {bad}.glb -o {tmp}/a.ply", "evaluate {bad}.glb -o {tmp}/a", "track {clip} -o {tmp}/a.csv --calibration {bad}.json",
+    "models pull face_landmarker.task --from {bad}"]  # fmt: skip
+COMMANDS_THAT_WRITE = ["enroll {clip} -o {bad}.glb", "track {clip} -o {bad}.csv", "track {clip} --preview {bad}.mp4",
+    "track {clip} --calibrate {bad}.json", "render {avatar} -o {bad}.png", "export {avatar} -o {bad}.ply",
+    "evaluate {avatar} -o {bad}", "render {avatar} -o {bad} --cameras {cameras}"]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["a name of 300 letters", "a file for a folder"])
+@pytest.mark.parametrize("command", [*COMMANDS_THAT_READ, *COMMANDS_THAT_WRITE])
+def test_a_place_that_cannot_be_is_one_sentence(capsys, tmp_path, avatar_file, monkeypatch, command, place):
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path / "no models"))
+    (tmp_path / "clip.mp4").write_bytes(b"no film")
+    (tmp_path / "cameras.json").write_text(json.dumps([Camera.orbit(0.1, name="a").to_json()]))
+    bad = tmp_path / ("x" * 300 if place.startswith("a name") else "clip.mp4/x")
+    places = {"bad": bad, "tmp": tmp_path, "avatar": avatar_file, "clip": tmp_path / "clip.mp4", "cameras": tmp_path / "cameras.json"}
+    code, out, err = run(capsys, *(word.format(**places) for word in command.split()))
+    assert code == 2 and out == "" and err.count("\n") == 1 and "Traceback" not in err, err
+    assert any(reason in err for reason in ("File name too long", "Not a directory", "does not exist", "no such file", "not a folder"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cameras.json", "clip.mp4"]
+
+
+@pytest.mark.parametrize("action", [["list"], ["verify"], ["pull", "face_landmarker.task", "--from", "{file}"]])
+def test_a_cache_in_which_nothing_can_be_is_no_traceback(capsys, tmp_path, monkeypatch, action):
+    (tmp_path / "file").write_bytes(b"not a folder")
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path / "file"))
+    code, _, err = run(capsys, "models", *(word.format(file=tmp_path / "file") for word in action))
+    assert code in (0, 1, 2) and "Traceback" not in err and err.count("\n") <= 1
+
+
 def test_pictures_come_out_as_asked(capsys, tmp_path, avatar_file):
     code, out, _ = run(capsys, "render", avatar_file, "-o", tmp_path / "a.png", "--size", "96x64", "--json")
     result = json.loads(out)

@@ -35,6 +35,17 @@ def test_it_finds_the_python_and_numpy_that_run_it(checks):
     assert named["numpy"].found == numpy.__version__
 
 
+def test_it_says_where_things_are_kept_and_what_to_do_where_they_cannot_be(checks, tmp_path, monkeypatch):
+    named = _named(checks)
+    assert named["cache"].ok and named["compiled loops"].ok
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr("avatar3d.jit.cache_place", lambda: None)
+    cache, loops = doctor._caches()
+    assert "cannot be written" in cache.found and "AVATAR3D_HOME" in cache.fix
+    assert "compiled anew" in loops.found and "NUMBA_CACHE_DIR" in loops.fix
+
+
 def test_opengl_names_its_renderer_or_what_to_install(checks):
     check = _named(checks)["opengl"]
     assert ("OpenGL" in check.found) if check.ok else ("libegl1" in check.fix or "moderngl" in check.fix)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from avatar3d.bench.measure import Case, Stand, Timing, eye_cameras, steady, time_cases
+from avatar3d.progress import quiet_library
 from avatar3d.render.frame import RenderOptions
 
 HEADS = (1, 2, 4, 8)
@@ -63,6 +64,7 @@ def _heads(stand: Stand, count: int) -> Timing:
 
 def plot(measured: dict[str, Any], path: Path) -> None:
     """Draw the three curves as a PNG; needs matplotlib."""
+    quiet_library("matplotlib")
     import matplotlib
 
     matplotlib.use("Agg")

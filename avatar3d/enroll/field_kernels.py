@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from avatar3d.jit import njit
 
 MAX_SLOTS = 16
 
 
-@njit(cache=True, fastmath=True)
+@njit(fastmath=True)
 def picture_gradient(
     slots: np.ndarray,
     fragments: np.ndarray,

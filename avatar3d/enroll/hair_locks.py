@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
+
+from avatar3d.jit import njit
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class LockMap:
         )
 
 
-@njit(cache=True)
+@njit()
 def _at(grid, x, y, columns, rows):  # type: ignore[no-untyped-def]
     """Bilinear value of a coarse (r, c) grid at a texel place of a (rows, columns) texture, wrapping around."""
     r, c = grid.shape
@@ -54,7 +55,7 @@ def _at(grid, x, y, columns, rows):  # type: ignore[no-untyped-def]
     return upper * (1 - fy) + lower * fy
 
 
-@njit(cache=True)
+@njit()
 def trace(cos2, sin2, column_m, row_m, rows, columns, starts, turn, bend, step_m, steps, forward):  # type: ignore[no-untyped-def]
     """(N, steps, 2) texel places along the flow from `starts` (N, 2), a step of step_m apart; x is not wrapped.
 
@@ -88,14 +89,14 @@ def trace(cos2, sin2, column_m, row_m, rows, columns, starts, turn, bend, step_m
     return out
 
 
-@njit(cache=True)
+@njit()
 def _hash(a, b):  # type: ignore[no-untyped-def]
     h = (a * 374761393 + b * 668265263) & 0xFFFFFFFF
     h = ((h ^ (h >> 13)) * 1274126177) & 0xFFFFFFFF
     return ((h ^ (h >> 16)) & 0xFFFF) / 65535.0
 
 
-@njit(cache=True)
+@njit()
 def paint(paths, sources, mirror, width_m, height, rise, column_m, row_m, rows, columns, comb_m, soft_m, end_share,  # type: ignore[no-untyped-def]
           height_out, source_out, lock_out, share_out):  # fmt: skip
     """Draw locks into the (rows, columns) maps of a LockMap, each texel keeping the two highest.

@@ -20,6 +20,7 @@ from avatar3d.color import to_u8
 from avatar3d.errors import InputError
 from avatar3d.evaluate.protocol import RANKING_RULE, Evaluation, KeyResult
 from avatar3d.files import read_json, write_bytes
+from avatar3d.progress import quiet_library
 
 if TYPE_CHECKING:
     from avatar3d.avatar import Avatar
@@ -63,8 +64,9 @@ def check_folder(out_dir: str | Path) -> None:
             existing = existing.parent
     except OSError as error:
         raise InputError(f"cannot write the report to {target}: {error.strerror}; name another folder") from error
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise InputError(f"cannot write the report to {target}: {existing} is not a folder you may write to")
+    for folder in (existing, target) if target.is_dir() else (existing,):
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(f"cannot write the report to {target}: {folder} is not a folder you may write to")
 
 
 def _own_files(folder: Path) -> set[str] | None:
@@ -176,6 +178,7 @@ def _key_name(key: KeyResult) -> str:
 
 def heat_picture(heat: np.ndarray) -> np.ndarray:
     """(H, W, 3) u8 heat map of differences in 1/255, grey where nothing is compared."""
+    quiet_library("matplotlib")
     import matplotlib
 
     colors = matplotlib.colormaps["magma"](np.clip(np.nan_to_num(heat) / HEAT_FULL_255, 0, 1))[..., :3]
@@ -267,6 +270,7 @@ def _data_uri(picture: np.ndarray) -> str:
 
 def _plot(result: Evaluation, figure: str) -> str:
     """SVG of a figure over yaw for the avatar and its controls, as a data URI; readable on light and on dark."""
+    quiet_library("matplotlib")
     import matplotlib
 
     matplotlib.use("agg")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from avatar3d.jit import njit
 
 _PRIME_Y, _PRIME_Z = 2654435761, 805459861  # definition.HASH_PRIMES; numba folds literals, not tuples of another module
 
@@ -35,7 +37,7 @@ def _corners(x, y, z, resolution, table_size):  # type: ignore[no-untyped-def]
     return entries, weights
 
 
-@njit(parallel=True, fastmath=True, cache=True)
+@njit(parallel=True, fastmath=True)
 def encode_forward(unit: np.ndarray, tables: np.ndarray, resolutions: np.ndarray, out: np.ndarray) -> None:
     """Fill `out` (N, L·F) f32 from unit positions (N, 3) f32 in [0, 1], tables (L, T, F) f32 and resolutions (L,) i64."""
     levels, table_size, features = tables.shape
@@ -49,7 +51,7 @@ def encode_forward(unit: np.ndarray, tables: np.ndarray, resolutions: np.ndarray
                 out[i, level * features + f] = near + far
 
 
-@njit(parallel=True, fastmath=True, cache=True)
+@njit(parallel=True, fastmath=True)
 def encode_backward(unit: np.ndarray, gradient: np.ndarray, resolutions: np.ndarray, table_gradient: np.ndarray) -> None:
     """Fill `table_gradient` (L, T, F) f32 with the scatter of `gradient` (N, L·F) f32; each level belongs to one thread."""
     levels, table_size, features = table_gradient.shape
@@ -64,7 +66,7 @@ def encode_backward(unit: np.ndarray, gradient: np.ndarray, resolutions: np.ndar
                     t[e[corner], f] += w[corner] * g
 
 
-@njit(fastmath=True, cache=True)
+@njit(fastmath=True)
 def adam_step(
     parameter: np.ndarray,
     gradient: np.ndarray,

@@ -6,7 +6,8 @@ Each does in one pass, and in the same order of operations, what several passes 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from avatar3d.jit import njit
 
 
 def mix(table: np.ndarray, faces: np.ndarray, face: np.ndarray, barycentric: np.ndarray) -> np.ndarray:
@@ -16,7 +17,7 @@ def mix(table: np.ndarray, faces: np.ndarray, face: np.ndarray, barycentric: np.
     return out
 
 
-@njit(cache=True)
+@njit()
 def _mix(table, faces, face, barycentric, out):  # type: ignore[no-untyped-def]
     for i in range(len(face)):
         a, b, c = faces[face[i], 0], faces[face[i], 1], faces[face[i], 2]
@@ -32,7 +33,7 @@ def bilinear(texture: np.ndarray, uv: np.ndarray) -> np.ndarray:
     return out
 
 
-@njit(cache=True)
+@njit()
 def _bilinear(texture, uv, out):  # type: ignore[no-untyped-def]
     height, width, channels = texture.shape
     zero, half, one = np.float32(0), np.float32(0.5), np.float32(1)
@@ -50,7 +51,7 @@ def _bilinear(texture, uv, out):  # type: ignore[no-untyped-def]
             out[i, c] = upper * gy + lower * fy
 
 
-@njit(cache=True)
+@njit()
 def blend_over(rgba: np.ndarray, pixel: np.ndarray, chosen: np.ndarray, color: np.ndarray, alpha: np.ndarray) -> None:
     """Blend fragments `chosen` (M,) of pixel (N,), colour (N, 3), not premultiplied, and alpha (N,) over rgba (P, 4), one by one."""
     one = np.float32(1)
@@ -63,7 +64,7 @@ def blend_over(rgba: np.ndarray, pixel: np.ndarray, chosen: np.ndarray, color: n
         rgba[p, 3] = opacity + through * rgba[p, 3]
 
 
-@njit(cache=True)
+@njit()
 def hold_texels(corners: np.ndarray, owner: np.ndarray, barycentric: np.ndarray) -> None:
     """Write into owner (H, W) i64 the last face that holds a texel's centre, and the place in it into barycentric (H, W, 3) f32.
 

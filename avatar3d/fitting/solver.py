@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from avatar3d.jit import njit
 
-@numba.njit(cache=True)
+
+@njit()
 def descend(
     gram: np.ndarray, linear: np.ndarray, coefficients: np.ndarray, lower: np.ndarray, upper: np.ndarray, sweeps: int
 ) -> None:

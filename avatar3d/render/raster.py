@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from avatar3d.camera import Camera
+from avatar3d.jit import njit
 
 # Window coordinates are snapped to this fraction of a pixel before the fill rule, as graphics hardware does
 # (OpenGL 4.5 core, section 14.6.1; 8 sub-pixel bits on every driver met), so that masks agree to the pixel.
@@ -34,7 +34,7 @@ class Raster:
         return Raster(self.pixel[chosen], self.face[chosen], self.barycentric[chosen], self.depth[chosen], self.front[chosen])
 
 
-@njit(cache=True)
+@njit()
 def _scan(snapped, exact, inverse_depth, faces, two_sided, limit, far, pixel, face, barycentric, depth, front):  # type: ignore[no-untyped-def]
     """Count the fragments nearer than `limit` (H, W); write them too where the output arrays have room for them.
 
@@ -151,7 +151,7 @@ def front_most(pixel: np.ndarray, depth: np.ndarray) -> np.ndarray:
     return holder[holder >= 0]
 
 
-@njit(cache=True)
+@njit()
 def _hold_nearest(pixel: np.ndarray, depth: np.ndarray, holder: np.ndarray) -> None:
     for index in range(len(pixel)):
         held = holder[pixel[index]]

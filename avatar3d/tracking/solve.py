@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import cv2
-import numba
 import numpy as np
 
 from avatar3d.face.landmarks import FACE_OVAL
@@ -18,6 +17,7 @@ from avatar3d.fitting.fit import OPPOSED, ROBUST_MM, FaceFit
 from avatar3d.fitting.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER, LIPS_OUTER, MOUTH_CORNERS, MOUTH_ENDS, ROLL_MAX
 from avatar3d.fitting.solver import descend
 from avatar3d.head.model import HeadModel
+from avatar3d.jit import njit
 from avatar3d.motion.code import ARKIT_INDEX, LOOK_INDICES
 from avatar3d.tracking.gaze import CORNERS, EyePlaces
 from avatar3d.tracking.pose import STABLE
@@ -180,7 +180,7 @@ def solve(
     return Solution(weights, rotation, translation)
 
 
-@numba.njit(cache=True)
+@njit()
 def _shape_rows(
     shapes: np.ndarray, picture: np.ndarray, weight: np.ndarray, upper: np.ndarray, lower: np.ndarray, gap_weight: np.ndarray
 ) -> np.ndarray:
