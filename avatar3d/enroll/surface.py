@@ -6,10 +6,12 @@ solved on them has no seam and sits exactly where the renderers put it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 
 from avatar3d.camera import Camera
 from avatar3d.field.shells import UvRaster, uv_raster
@@ -17,6 +19,8 @@ from avatar3d.head.model import MOUTH_BAG, SKIN, HeadModel
 from avatar3d.render.raster import nearest, rasterise
 
 SPLIT = 4  # small triangles along a base edge: nodes about 1.2 mm apart on the face
+MANY_ROUNDS = 40  # of averaging, from which on fewer products of sums do the same
+FAR_TOLERANCE = 1e-11  # of what is left out then: weights of 1e-5 are divided by
 GUTTER_TEXELS = 8  # around every island, so that coarser texture levels stay clean
 
 
@@ -41,12 +45,28 @@ class NodeGraph:
 
     def blurred(self, values: np.ndarray, rounds: int, weight: np.ndarray | None = None) -> np.ndarray:
         """(N, ...) values after `rounds` of neighbour averaging, of weighted values when a (N,) weight is given."""
-        if weight is None:
+        if weight is None and rounds < MANY_ROUNDS:
             for _ in range(rounds):
                 values = 0.5 * (values + self.smooth @ values)
             return values
-        shaped = weight.reshape(-1, *([1] * (values.ndim - 1))) + 1e-5
-        return self.blurred(values * shaped, rounds) / self.blurred(shaped, rounds)
+        if weight is None:
+            return self._blurred_far(values, rounds)
+        shaped = weight[:, None] + 1e-5
+        columns = values.reshape(len(values), -1)
+        summed = self.blurred(np.concatenate([columns * shaped, shaped], axis=1), rounds)
+        return (summed[:, :-1] / summed[:, -1:]).reshape(values.shape)
+
+    def _blurred_far(self, values: np.ndarray, rounds: int) -> np.ndarray:
+        """The same in far fewer products: ((1 + S) / 2)^n in Chebyshev polynomials of S, as ((1 + cos θ) / 2)^n = cos^2n(θ / 2)
+        is a short sum of cosines of k θ with binomial coefficients C(2n, n − k)."""
+        shares = [math.comb(2 * rounds, rounds - k) / 4**rounds for k in range(rounds + 1)]
+        count = next((k for k, share in enumerate(shares) if share < FAR_TOLERANCE), rounds + 1)
+        before, last = values, self.smooth @ values
+        out = shares[0] * before + 2 * shares[1] * last
+        for share in shares[2:count]:
+            before, last = last, 2 * (self.smooth @ last) - before
+            out += 2 * share * last
+        return out
 
     def eroded(self, values: np.ndarray, rounds: int) -> np.ndarray:
         """(N,) values, each replaced by the least among its neighbours and itself, `rounds` times."""
@@ -148,32 +168,40 @@ def atlas(head: HeadModel, graph: NodeGraph, size: int) -> Atlas:
     row_of_face[graph.base_faces] = np.arange(len(graph.base_faces))
     row = row_of_face[raster.triangle]
     on_graph = row >= 0
-    nodes, weights = _lattice_weights(raster.barycentric[on_graph], graph.local[row[on_graph]])
+    nodes, weights = _lattice_weights(raster.barycentric[on_graph], graph.local, row[on_graph])
     count = int(on_graph.sum())
-    matrix = sp.csr_matrix(
-        (weights.ravel(), nodes.ravel(), np.arange(0, 3 * count + 1, 3)), (count, graph.spread.shape[0])
-    )
+    matrix = sp.csr_matrix((weights.ravel(), nodes.ravel(), np.arange(0, 3 * count + 1, 3)), (count, graph.spread.shape[0]))
     return Atlas(size, raster, on_graph, matrix)
 
 
-def _lattice_weights(barycentric: np.ndarray, local: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The three nodes (R, 3) around each barycentric place (R, 3) and their weights (R, 3), nodes from rows of `local`."""
-    scaled = np.clip(barycentric, 0, 1)
-    scaled = scaled / scaled.sum(1, keepdims=True) * (SPLIT - 1e-4)
-    cell = np.floor(scaled).astype(np.int64)
-    part = scaled - cell
-    part[:, 2] = np.round(part.sum(1)) - part[:, 0] - part[:, 1]
-    upright = np.round(part.sum(1)) < 1.5
-    i, j = cell[:, 0], cell[:, 1]
-    steps = (((1, 0), (0, 1), (0, 0)), ((0, 1), (1, 0), (1, 1)))
-    nodes = np.empty((len(i), 3), np.int64)
-    rows = np.arange(len(i))
-    for corner in range(3):
-        at_i = i + np.where(upright, steps[0][corner][0], steps[1][corner][0])
-        at_j = j + np.where(upright, steps[0][corner][1], steps[1][corner][1])
-        nodes[:, corner] = local[rows, np.maximum(_LATTICE_INDEX[np.clip(at_i, 0, SPLIT), np.clip(at_j, 0, SPLIT)], 0)]
-    weights = np.where(upright[:, None], part, 1 - part)
-    return nodes, np.clip(weights, 0, 1)
+def _lattice_weights(barycentric: np.ndarray, local: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The three nodes (R, 3) i32 around each barycentric place (R, 3) and their weights (R, 3), nodes from `row` (R,) of `local`."""
+    nodes, weights = np.empty((len(row), 3), np.int32), np.empty((len(row), 3))
+    _look_up_lattice(barycentric, local, row, _LATTICE_INDEX, nodes, weights)
+    return nodes, weights
+
+
+@njit(cache=True)
+def _look_up_lattice(barycentric, local, row, index, nodes, weights):  # type: ignore[no-untyped-def]
+    part, cell, place = np.empty(3), np.empty(3, np.int64), np.empty(3)
+    split = index.shape[0] - 1
+    for r in range(len(row)):
+        for k in range(3):
+            place[k] = min(max(barycentric[r, k], 0.0), 1.0)
+        total = place[0] + place[1] + place[2]
+        for k in range(3):
+            place[k] = place[k] / total * (split - 1e-4)
+            cell[k] = int(place[k])
+            part[k] = place[k] - cell[k]
+        part[2] = np.round(part[0] + part[1] + part[2]) - part[0] - part[1]
+        upright = np.round(part[0] + part[1] + part[2]) < 1.5
+        for corner in range(3):
+            # Corners of the small triangle in the lattice's first two coordinates: (1, 0), (0, 1), (0, 0), or turned over.
+            i = cell[0] + ((1 if corner == 0 else 0) if upright else (0 if corner == 0 else 1))
+            j = cell[1] + ((1 if corner == 1 else 0) if upright else (0 if corner == 1 else 1))
+            nodes[r, corner] = local[row[r], max(index[min(max(i, 0), split), min(max(j, 0), split)], 0)]
+            weight = part[corner] if upright else 1 - part[corner]
+            weights[r, corner] = min(max(weight, 0.0), 1.0)
 
 
 def depth_map(vertices: np.ndarray, faces: np.ndarray, camera: Camera) -> np.ndarray:

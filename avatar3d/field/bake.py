@@ -85,6 +85,21 @@ class _Target:
         self.between = FieldBetween(self.texels, self.corners, shell.faces[raster.triangle], raster.barycentric)
 
 
+def _shown(opacity: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """(height, width) bool, texels of a texture of this size that a sample may read where opacity (h, w) is not zero.
+
+    The rest stays empty: nothing shows it, and noise there would take most of a level's bytes.
+    """
+    shown = opacity > 0
+    for axis in (0, 1):
+        shown = np.repeat(shown, -(-size[axis] // shown.shape[axis]), axis)  # at least as fine as the texture
+    row, column = ((places * many // few) for places, many, few in zip(np.nonzero(shown), size, shown.shape, strict=True))
+    touched = np.zeros((size[0] + 2, size[1] + 2), bool)
+    touched[row + 1, column + 1] = True
+    near = touched[:-2] | touched[1:-1] | touched[2:]
+    return near[:, :-2] | near[:, 1:-1] | near[:, 2:]
+
+
 def shells_of(avatar: Avatar) -> list[Shell]:
     """The skin, then the hair's levels from inside out."""
     faces = avatar.faces[(avatar.field_weight[avatar.faces] > 0).any(1)]
@@ -114,12 +129,16 @@ def bake(avatar: Avatar, weights: np.ndarray | None = None, seed: int = 0) -> Ba
     rng = np.random.default_rng(seed)
     shells = shells_of(avatar)
     rasters = [uv_raster(shells[0].faces, shells[0].uv, SKIN_SIZE)]
-    rasters += [uv_raster(shells[1].faces, shells[1].uv, HAIR_SIZE)] * (len(shells) - 1) if len(shells) > 1 else []
+    if len(shells) > 1:
+        whole = uv_raster(shells[1].faces, shells[1].uv, HAIR_SIZE)
+        rasters += [whole.take(_shown(shell.opacity, HAIR_SIZE).reshape(-1)[whole.texel]) for shell in shells[1:]]
     targets = [_Target(params, shell, raster) for shell, raster in zip(shells, rasters, strict=True)]
     skin, *hair = targets
     means = [target.raster.scatter(target.texels.mean(rest, MEAN_DIRECTIONS)) for target in targets]
     baked = BakedField(means[0][..., :3], np.stack(means[1:]) if hair else None, weights, MAX_PSNR_DB, MAX_PSNR_DB)
-    judged = [_sample(params, shell, JUDGED_SAMPLES if shell.level < 0 else JUDGED_SAMPLES // len(hair), rng) for shell in shells]
+    judged = [
+        _sample(params, shell, JUDGED_SAMPLES if shell.level < 0 else JUDGED_SAMPLES // len(hair), rng) for shell in shells
+    ]
     for direction in principal_directions(params, weights, judged, rng):
         seen = [contribution(direction, rest, sample) > BOUND_CODES for sample in judged]
 

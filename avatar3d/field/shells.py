@@ -33,6 +33,10 @@ class UvRaster:
         mixed = mix(table, faces, self.triangle[rows], self.barycentric[rows])
         return mixed.reshape(len(mixed), *attribute.shape[1:])
 
+    def take(self, chosen: np.ndarray) -> UvRaster:
+        """Some of the texels, by a mask (N,) or indices."""
+        return UvRaster(self.shape, self.texel[chosen], self.triangle[chosen], self.barycentric[chosen], self.covered[chosen])
+
     def scatter(self, values: np.ndarray) -> np.ndarray:
         """(height, width, ...) texture of values (N, ...), zero where no surface lies."""
         texture = np.zeros((self.shape[0] * self.shape[1], *values.shape[1:]), values.dtype)

@@ -63,3 +63,12 @@ def test_depth_of_a_known_square():
     depth = depth_map(vertices, np.array([[0, 1, 2], [0, 2, 3]]), camera)
     assert np.isfinite(depth).sum() == 32 * 32
     assert np.allclose(depth[np.isfinite(depth)], 0.7, atol=1e-6)
+
+
+def test_many_rounds_of_averaging_are_the_same_in_fewer_products(graph):
+    rng = np.random.default_rng(5)
+    values, weight = rng.random((len(graph.rest), 3)), rng.random(len(graph.rest)) * (graph.rest[:, 1] > 0)
+    wanted, total = values * (weight[:, None] + 1e-5), weight + 1e-5
+    for _ in range(300):
+        wanted, total = 0.5 * (wanted + graph.smooth @ wanted), 0.5 * (total + graph.smooth @ total)
+    np.testing.assert_allclose(graph.blurred(values, 300, weight), wanted / total[:, None], atol=1e-5)
