@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class HairResult:
     scalp_color_srgb: (3,) f32 in [0, 1]. tuck_offsets: (V, 3) f32 metres, to add to the neutral vertices so that scalp and
     ears stay under the hair. silhouette_error_mm, silhouette_error_px (at the work scale), iou: the model's outline against
     the hair mask's. notes: sentences for the report. growth: the locks that the shells show, for refine_hair.
+    shape: of the hair, and of a hat on it.
     """
 
     shells: HairShells | None
@@ -49,6 +50,15 @@ class HairResult:
     iou: float
     notes: list[str] = field(default_factory=list)
     growth: HairGrowth | None = None
+    shape: HairShape | None = None
+
+    def under_hat(self, covers: np.ndarray, tuck: np.ndarray) -> HairResult:
+        """The same with no strand where a hat lies on it; covers: in [0, 1] of the ray map; tuck: (V, 3) metres to move by as well."""
+        shells = self.shells
+        if shells is not None:
+            free = 1 - enlarge(covers.astype(np.float32), *shells.opacity.shape[1:])
+            shells = replace(shells, opacity=np.rint(shells.opacity * free).astype(np.uint8))
+        return replace(self, shells=shells, tuck_offsets=self.tuck_offsets + tuck)
 
 
 def build_hair(
@@ -60,13 +70,18 @@ def build_hair(
         still = np.zeros((count, 3), np.float32)
         return HairResult(None, np.zeros(count, np.float32), np.zeros(3, np.float32), still, 0.0, 0.0, 1.0, list(seg.notes))
     shape = build_shape(work, seg, fit.vertices, head)
+    bare = seg.without_hat()
+    if not bare.hair_mask.any():
+        still = np.zeros((count, 3), np.float32)
+        return HairResult(None, np.zeros(count, np.float32), np.zeros(3, np.float32), still, shape.error_m * 1e3, shape.error_px,
+                          shape.iou, list(seg.notes), shape=shape)  # fmt: skip
     depth = np.clip(SHELL_SHARE * shape.thickness, MIN_SHELL_M, MAX_SHELL_M)
     mesh = _Mesh.over(shape, depth)
-    texture = build_texture(work, seg, shape, mesh.cell_normals(), light, shading_power)
+    texture = build_texture(work, bare, shape, mesh.cell_normals(), light, shading_power)
     shells = mesh.shells(texture)
     mask, tuck = _under_hair(fit.neutral_vertices, head, shape, depth, texture, work)
     return HairResult(shells, mask, texture.scalp_srgb.astype(np.float32), tuck, shape.error_m * 1e3, shape.error_px, shape.iou,
-                      list(seg.notes), texture.growth)  # fmt: skip
+                      list(seg.notes), texture.growth, shape)  # fmt: skip
 
 
 @dataclass(frozen=True)

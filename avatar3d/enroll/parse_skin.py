@@ -50,6 +50,10 @@ HAND_OFF_PX = 10.0  # a hand beside the face passes further out than an ear or a
 HAT_FROM, HAT_TOP, HAT_SHARE = 0.95, 1.75, 0.2  # heights; of the head between them that is neither hair nor skin
 # Off the middle and width, over the face's; share of its colours that the backdrop beside it has too.
 HAT_ASIDE, HAT_WIDTH, HAT_LIKE_BACKDROP = 0.2, 0.5, 0.75
+SCARF_LOW = -0.1  # height down to which a scarf is told from clothes
+HAT_CHROMA = 12.0  # 8-bit Lab
+HAT_ENDS, HAT_ENDS_PX = 0.7, 61.0  # lowest height of a hat's ends over the ears; how far beside what was found they lie
+HAT_BANDS_PX, FOREHEAD_TOP_HAT = 27.0, 1.05  # bands of a hat may have the skin's colour; above this height no skin lies between them
 HAT_OPEN_PX, MIN_HAT_PX, HAT_BRIM_PX = 11.0, 1200.0, 15.0
 BIN = 12  # of the 8-bit Lab in which colours of backdrop and hat are compared
 
@@ -172,7 +176,9 @@ def find_hat(rgb: np.ndarray, matte: np.ndarray, probability: np.ndarray, colour
     """
     unit, none = frame.unit, np.zeros(matte.shape, bool)
     head = (matte > 0.5) & (frame.height > HAT_FROM) & (frame.height < HAT_TOP) & (np.abs(frame.lateral) < 0.8 * frame.width)
-    other = opened(head & (probability < SURE) & ~colour.like, HAT_OPEN_PX * unit)
+    free = head & (probability < SURE)
+    other = opened(free & ~colour.like, HAT_OPEN_PX * unit)
+    other |= opened(closed(other, HAT_BANDS_PX * unit) & free & (frame.height > FOREHEAD_TOP_HAT), HAT_OPEN_PX / 2 * unit)
     other = large_parts(other, MIN_HAT_PX * unit**2)
     if other.sum() < HAT_SHARE * head.sum() or not head.any():
         return none
@@ -183,7 +189,15 @@ def find_hat(rgb: np.ndarray, matte: np.ndarray, probability: np.ndarray, colour
         return none
     columns = np.abs(frame.lateral - frame.lateral[other].mean()) < np.ptp(frame.lateral[other]) / 2 + HAT_BRIM_PX * unit
     dark = (probability > SURE) & columns & (frame.height > HAT_FROM - 0.1) & ~(shrunk(frame.face, 5 * unit) & ~columns)
-    return parts_with(closed(other | dark, 9 * unit), other)
+    hat = parts_with(closed(other | dark, 9 * unit), other)
+    # Its ends over the ears, which the network takes for hair too, and a scarf's sides, which it does not: beside it, of its colours.
+    lab, hairy = _binned(rgb, frame), probability > SURE
+    at = tuple(np.moveaxis(lab, -1, 0))
+    ends = hairy & (frame.height > HAT_ENDS) & grown(hat, HAT_ENDS_PX * unit) & _colours(lab, hat & hairy)[at]
+    coloured = np.hypot(*np.moveaxis(colour.lab[..., 1:] - 128, -1, 0)) > HAT_CHROMA  # as no hair is, where its hue is a hat's
+    sides = np.where(hairy, coloured, matte > 0.5) & (frame.height > SCARF_LOW) & _colours(lab, hat & ~hairy)[at] & ~colour.like
+    ends = opened((ends | sides) & ~hat & ~shrunk(frame.face, 5 * unit), 3 * unit)
+    return parts_with(closed(hat | ends, 9 * unit), hat)
 
 
 def _like_backdrop(rgb: np.ndarray, matte: np.ndarray, part: np.ndarray, frame: FaceFrame) -> float:
@@ -191,11 +205,20 @@ def _like_backdrop(rgb: np.ndarray, matte: np.ndarray, part: np.ndarray, frame: 
     ring = (matte < 0.1) & grown(part, 81 * frame.unit)
     if ring.sum() < MIN_PART_PX:
         return 0.0
-    lab = cv2.cvtColor(cv2.GaussianBlur(rgb, (0, 0), SMOOTH_PX * frame.unit), cv2.COLOR_RGB2LAB).astype(np.int32) // BIN
+    lab = _binned(rgb, frame)
+    return float(_colours(lab, ring)[tuple(lab[part].T)].mean())
+
+
+def _binned(rgb: np.ndarray, frame: FaceFrame) -> np.ndarray:
+    """(H, W, 3) i32: a bin of Lab for each pixel."""
+    return cv2.cvtColor(cv2.GaussianBlur(rgb, (0, 0), SMOOTH_PX * frame.unit), cv2.COLOR_RGB2LAB).astype(np.int32) // BIN
+
+
+def _colours(lab: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """(bins,) * 3 bool: the colours of a part of a picture (see _binned), and those right beside them."""
     known = np.zeros((256 // BIN + 1,) * 3, bool)
-    known[tuple(lab[ring].T)] = True
-    known = cv2.dilate(known.astype(np.uint8).reshape(len(known), -1), np.ones((3, 1), np.uint8)).reshape(known.shape) > 0
-    return float(known[tuple(lab[part].T)].mean())
+    known[tuple(lab[part].T)] = True
+    return cv2.dilate(known.astype(np.uint8).reshape(len(known), -1), np.ones((3, 1), np.uint8)).reshape(known.shape) > 0
 
 
 def find_forehead(colour: SkinColour, person: np.ndarray, taken: np.ndarray, frame: FaceFrame) -> np.ndarray:

@@ -24,6 +24,7 @@ from avatar3d.enroll.ears import fit_ears
 from avatar3d.enroll.glasses import find_glasses, without_glasses
 from avatar3d.enroll.glasses_mesh import glasses_parts, temple_lines
 from avatar3d.enroll.hair import HairResult, build_hair
+from avatar3d.enroll.hat import Hat, build_hat
 from avatar3d.enroll.outline import meet_outline
 from avatar3d.enroll.reach import learn_reach
 from avatar3d.enroll.refine_hair import refine_hair, settle_hair
@@ -155,6 +156,12 @@ def enroll(
         with watch("hair"):
             hair = build_hair(coarse, segmentation, fit, head, view.light, view.shading_power)
         warnings += [note for note in hair.notes if note not in warnings]
+    atlas_size = LARGE_ATLAS_SIZE if fit.iod_px > LARGE_ATLAS_IOD_PX else ATLAS_SIZE
+    hat: Hat | None = None
+    if hair is not None and hair.shape is not None and labels.hat.any():
+        with watch("hat"):
+            hat = build_hat(coarse, labels.hat, hair.shape, fit.neutral_vertices, view.light, view.shading_power, atlas_size)
+            hair = hair if hat is None else hair.under_hat(hat.covers, hat.tuck)
 
     progress(0.4, "painting the skin")
     with watch("skin"):
@@ -163,7 +170,7 @@ def enroll(
             hair_alpha,
             None if hair is None else hair.scalp_mask,
             None if hair is None else hair.scalp_color_srgb,
-            size=LARGE_ATLAS_SIZE if fit.iod_px > LARGE_ATLAS_IOD_PX else ATLAS_SIZE,
+            size=atlas_size,
         )
     avatar = _assemble(head, fit, skin, hair, face.landmarks.yaw_rad)
 
@@ -172,7 +179,7 @@ def enroll(
 
     with watch("clothes"):
         clothes = dress(photo.rgb, face.landmarks.points_px, fit, head, coarse, segmentation, avatar)
-        worn = [clothes.part]
+        worn = [clothes.part] if hat is None else [clothes.part, hat.part]
         if glasses is not None and keep_glasses:
             worn += glasses_parts(glasses, fit.camera, fit.neutral_vertices, head)
         avatar = put_on(replace(avatar, vertices=clothes.vertices), worn, clothes.hidden)
@@ -180,7 +187,8 @@ def enroll(
 
     shown = photo.rgb if keep_glasses else bare
     seen = _picture(shown, fit, face.landmarks.points_px, MAX_EVIDENCE_IOD_PX)
-    matte, hair_alpha = (between(mask, coarse, seen) for mask in (segmentation.matte, segmentation.hair_alpha))
+    strands = segmentation.hair_alpha if hat is None else segmentation.without_hat().hair_alpha
+    matte, hair_alpha = (between(mask, coarse, seen) for mask in (segmentation.matte, strands))
     evidence = PhotoEvidence(seen.rgb, seen.camera, fit.motion, matte, hair_alpha)
     with watch("refine_hair"):
         avatar = refine_hair(avatar, evidence, None if hair is None else hair.growth)

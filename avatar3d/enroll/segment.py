@@ -5,7 +5,7 @@ It parses one head only and knows nothing of depth.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from avatar3d.face.matte import person_matte
 __all__ = ["BROWS", "CHIN", "FOREHEAD_TOP", "WORK_IOD_PX", "Labels", "Segmentation", "segment"]
 
 PERSON = 0.5  # matte from which on a pixel is the person
+HAT_RIM_PX = 5.0  # soft edge of a hat, pixels
 ARM_RIM_PX = 9.0  # soft edge of a raised arm, pixels at WORK_IOD_PX
 
 
@@ -85,6 +86,13 @@ class Segmentation:
         if self.labels is None:
             object.__setattr__(self, "labels", Labels.none(self.matte.shape))  # type: ignore[arg-type]
 
+    def without_hat(self) -> Segmentation:
+        """The same whose hair is hair only, and no hat."""
+        if not self.labels.hat.any():
+            return self
+        hat = grown(self.labels.hat, HAT_RIM_PX)
+        return replace(self, hair_mask=self.hair_mask & ~hat, hair_alpha=np.where(hat, 0, self.hair_alpha).astype(np.float32))
+
 
 def segment(work: WorkPicture, matte: np.ndarray | None = None, hair: HairSeen | None = None) -> Segmentation:
     """Person, face, hair and labels of a work picture.
@@ -99,10 +107,10 @@ def segment(work: WorkPicture, matte: np.ndarray | None = None, hair: HairSeen |
     frame = face_frame(points[:, :2], rgb.shape[:2])
     colour = skin_colour(rgb, frame, points[:, :2])
     beard = find_beard(seen.probability, colour, frame, points[:, :2]) & work.inside
-    hat = find_hat(rgb, matte, seen.probability, colour, frame) & work.inside
+    hat = find_hat(rgb, np.where(work.inside, matte, 0), seen.probability, colour, frame) & work.inside
     found = parse_hair(rgb, work.inside, matte, np.maximum(seen.probability, hat), seen.agreement, beard, frame)
     if hat.any():
-        found.notes.append("a hat or scarf covers the head; it was made in one piece with the hair")
+        found.notes.append("a hat or scarf covers the head; it was made as a shell of its own, and its back is a guess")
     face_mask = frame.face & (found.matte > PERSON) & ~found.mask
     labels = _labels(work, points[:, :2], found, colour, beard, hat & found.mask, face_mask, matte, frame)
     # A raised arm beside the head is the person, but nothing that the head's outline may be led by.
