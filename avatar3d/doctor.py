@@ -27,12 +27,16 @@ _GL_FIX = "sudo apt install libegl1 libgl1-mesa-dri (Debian, Ubuntu), or install
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor: ok is False only for what a core job needs; `fix` is empty where there is nothing to mend."""
+    """One line of the doctor. needed: whether enrolling, drawing or measuring asks for it, or only what `found` names.
+
+    ok: whether it works; `fix` is empty where there is nothing to mend.
+    """
 
     name: str
     ok: bool
     found: str
     fix: str = ""
+    needed: bool = True
 
 
 def run_checks() -> list[Check]:
@@ -62,30 +66,33 @@ def _python() -> list[Check]:
 
 def _packages() -> list[Check]:
     return [
-        _package("numpy", "numpy", pip_install("numpy"), needed=True),
-        _package("pillow", "PIL", pip_install("pillow"), needed=True, distribution="pillow"),
-        _package("scipy", "scipy", install_extra("train"), needed=True),
-        _package("opencv", "cv2", install_extra("train"), needed=True, distribution="opencv-python-headless"),
-        _package("numba", "numba", install_extra("train"), needed=True),
-        _package("litert", "ai_edge_litert", install_extra("train"), needed=True, distribution="ai-edge-litert"),
-        _package("matplotlib", "matplotlib", install_extra("eval"), needed=True),
+        _package("numpy", "numpy", pip_install("numpy")),
+        _package("pillow", "PIL", pip_install("pillow"), distribution="pillow"),
+        _package("scipy", "scipy", install_extra("train"), "enroll, track"),
+        _package("opencv", "cv2", install_extra("train"), "enroll, track, evaluate", distribution="opencv-python-headless"),
+        _package("numba", "numba", install_extra("train"), "enroll, track"),
+        _package("litert", "ai_edge_litert", install_extra("train"), "enroll, track", distribution="ai-edge-litert"),
+        _package("matplotlib", "matplotlib", install_extra("eval"), "evaluate"),
+        _package("jinja2", "jinja2", install_extra("eval"), "evaluate"),
     ]
 
 
-def _package(name: str, module: str, fix: str, needed: bool, distribution: str | None = None) -> Check:
-    """Presence and version of a package, without importing it."""
+def _package(
+    name: str, module: str, fix: str, use: str = "every command", needed: bool = True, distribution: str | None = None
+) -> Check:
+    """Presence and version of a package, without importing it. use: the commands or sources that ask for it."""
     if importlib.util.find_spec(module) is None:
-        return Check(name, not needed, "not installed" if needed else "not installed (optional)", fix)
+        return Check(name, False, f"not installed ({use})", fix, needed)
     try:
         version = importlib.metadata.version(distribution or module)
     except importlib.metadata.PackageNotFoundError:
         version = "installed, version unknown"
-    return Check(name, True, version)
+    return Check(name, True, version, needed=needed)
 
 
 def _torch() -> list[Check]:
     if importlib.util.find_spec("torch") is None:
-        return [Check("torch", False, "not installed; enrolment and the reference renderer need it", install_extra("train"))]
+        return [Check("torch", False, "not installed (enroll, --renderer reference)", install_extra("train"))]
     import torch
 
     if torch.cuda.is_available():
@@ -117,14 +124,14 @@ def _drawing() -> list[Check]:
     try:
         entries = tune.remembered()
     except Avatar3dError as error:
-        return [Check("drawing", True, f"{error} (optional)", fix)]
+        return [Check("drawing", False, str(error), fix, needed=False)]
     if not entries:
-        return [Check("drawing", True, "not measured yet; view, xr and bench measure at their first start (optional)", "")]
+        return [Check("drawing", True, "not measured yet; view, xr and bench measure at their first start", needed=False)]
     newest = {
         f"{entry.width}×{entry.height}{', two eyes' if entry.eyes == 2 else ''} on {entry.renderer}": entry.build.values()
         for entry in entries
     }
-    return [Check("drawing", True, "; ".join(f"{where}: {', '.join(values)}" for where, values in newest.items()))]
+    return [Check("drawing", True, "; ".join(f"{where}: {', '.join(values)}" for where, values in newest.items()), needed=False)]
 
 
 def _model_files() -> list[Check]:
@@ -135,12 +142,11 @@ def _model_files() -> list[Check]:
         needed = status.entry.group == "needed"
         if status.ok:
             status = models.verify([status.entry.name])[0]
+        found = f"verified at {status.path}" if status.ok else f"{status.problem}: {status.path}"
+        if not needed and not status.ok:
+            found += " (the likeness in enroll's verdict)"
         name = f"model {status.entry.name}"
-        if status.ok:
-            checks.append(Check(name, True, f"verified at {status.path}"))
-        else:
-            found = f"{status.problem}: {status.path}" + ("" if needed else " (optional, for measurements)")
-            checks.append(Check(name, not needed, found, f"avatar3d models pull {status.entry.name}"))
+        checks.append(Check(name, status.ok, found, "" if status.ok else models.fix(status.entry), needed))
     return checks
 
 
@@ -153,15 +159,15 @@ def _caches() -> list[Check]:
         existing = existing.parent
     ok = os.path.isdir(existing) and os.access(existing, os.W_OK | os.X_OK)
     fix = "set AVATAR3D_HOME to a folder that you may write"
-    found = str(folder) if ok else f"{folder} cannot be written; what is there is used (optional)"
-    checks = [Check("cache", True, found, "" if ok else fix)]
+    found = str(folder) if ok else f"{folder} cannot be written; what is there is used"
+    checks = [Check("cache", ok, found, "" if ok else fix, needed=False)]
     if importlib.util.find_spec("numba") is not None:
         from avatar3d.jit import cache_place
 
         place = cache_place()
-        found = f"kept in {place}" if place else "compiled anew at each start, which takes half a minute (optional)"
+        found = f"kept in {place}" if place else "compiled anew at each start, which takes half a minute"
         fix = "" if place else "set NUMBA_CACHE_DIR to a folder that you may write"
-        checks.append(Check("compiled loops", True, found, fix))
+        checks.append(Check("compiled loops", bool(place), found, fix, needed=False))
     return checks
 
 
@@ -191,26 +197,60 @@ def _ffmpeg() -> list[Check]:
 def _programs() -> list[Check]:
     checks = []
     for name, candidates, fix, use in (
-        ("node", ("node", "nodejs"), "sudo apt install nodejs", "tests avatars in other viewers"),
-        ("chromium", ("chromium", "chromium-browser", "google-chrome"), "sudo apt install chromium", "tests avatars in other viewers"),
+        ("node", ("node", "nodejs"), "sudo apt install nodejs npm", "models pull corpus, tests of avatars in other viewers"),
+        ("chromium", ("chromium", "chromium-browser", "google-chrome"), "sudo apt install chromium", "the same tests"),
     ):
         executable = next(filter(None, map(shutil.which, candidates)), None)
-        if executable is None:
-            checks.append(Check(name, True, f"not found (optional; {use})", fix))
-        else:
-            checks.append(Check(name, True, executable))
+        missing = executable is None
+        found = f"not found ({use})" if missing else str(executable)
+        checks.append(Check(name, not missing, found, fix if missing else "", needed=False))
     return checks
+
+
+def _window() -> list[Check]:
+    check = _package("glfw", "glfw", install_extra("view"), "view", needed=False)
+    if not sys.platform.startswith("linux"):
+        return [check]
+    display = os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY")
+    if display:
+        return [check, Check("display", True, display, needed=False)]
+    found = "neither DISPLAY nor WAYLAND_DISPLAY is set (view)"
+    return [check, Check("display", False, found, "start it in a desktop session, or under xvfb-run", needed=False)]
+
+
+def _sources_and_links() -> list[Check]:
+    checks = [
+        _package("osc", "pythonosc", install_extra("motion"), "sources osc: and vmc:", False, "python-osc"),
+        _package("lsl", "pylsl", install_extra("motion"), "source lsl:", False),
+        _package("websocket", "websockets", install_extra("net"), "stream and listen over ws:", False),
+        _package("zenoh", "zenoh", install_extra("net"), "stream and listen over zenoh:", False, "eclipse-zenoh"),
+        _package("encryption", "cryptography", install_extra("net"), "streams that leave this machine", False),
+    ]
+    return [*checks, *_camera()]
+
+
+def _camera() -> list[Check]:
+    """Cameras that the system lists; none is opened, which would light its lamp."""
+    if not sys.platform.startswith("linux"):
+        return []
+    cameras = sorted(Path("/dev").glob("video*"))
+    if not cameras:
+        return [Check("camera", False, "none is connected (source camera:)", "connect one, and hand it to the container", False)]
+    closed = [camera for camera in cameras if not os.access(camera, os.R_OK | os.W_OK)]
+    if len(closed) == len(cameras):
+        fix = "sudo usermod -aG video $USER, then log in again"
+        return [Check("camera", False, f"{cameras[0]} may not be opened (source camera:)", fix, False)]
+    return [Check("camera", True, ", ".join(str(camera) for camera in cameras if camera not in closed), needed=False)]
 
 
 def _openxr() -> list[Check]:
     manifest = _openxr_manifest()
     if manifest is None:
-        found = "no active OpenXR runtime (optional; a headset needs one)"
         fix = "start SteamVR, Monado or your headset's software and make it the OpenXR runtime, or set XR_RUNTIME_JSON"
-        checks = [Check("openxr runtime", True, found, fix)]
+        checks = [Check("openxr runtime", False, "none is active (xr)", fix, needed=False)]
     else:
         checks = [_openxr_check(manifest)]
-    checks.append(_package("pyopenxr", "xr", install_extra("xr"), needed=False, distribution="pyopenxr"))
+    checks.append(_package("pyopenxr", "xr", install_extra("xr"), "xr", needed=False))
     return checks
 
 
@@ -235,22 +275,21 @@ def _openxr_check(manifest: Path) -> Check:
         library = Path(runtime["library_path"])
         name = runtime.get("name", library.name)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return Check("openxr runtime", True, f"{manifest} cannot be used ({type(error).__name__}: {error}) (optional)", fix)
+        return Check("openxr runtime", False, f"{manifest} cannot be used ({type(error).__name__}: {error})", fix, needed=False)
     # A bare name is looked up by the system's linker, a relative path from the manifest's folder.
     if len(library.parts) > 1 and not (manifest.parent / library).exists():
-        return Check("openxr runtime", True, f"{manifest} names {library}, which does not exist (optional)", fix)
-    return Check("openxr runtime", True, f"{name} by {manifest}")
+        return Check("openxr runtime", False, f"{manifest} names {library}, which does not exist", fix, needed=False)
+    return Check("openxr runtime", True, f"{name} by {manifest}", needed=False)
 
 
 def _optional_packages() -> list[Check]:
+    dlib = install_extra("identity") + " && avatar3d models pull"
+    tcnn = "build it from its sources (NVlabs tiny-cuda-nn) on a machine with CUDA"
     return [
-        _package("pillow-heif", "pillow_heif", install_extra("heic"), needed=False, distribution="pillow-heif"),
-        _package("nerfstudio", "nerfstudio", "install it into an environment of its own: its pins conflict with others", needed=False),
-        _package("pytorch3d", "pytorch3d", "see pytorch3d's installation page; nothing here needs it", needed=False),
-        _package(
-            "tiny-cuda-nn", "tinycudann", "build it from its sources (NVlabs tiny-cuda-nn) on a machine with CUDA", needed=False
-        ),
-        _package("face-alignment", "face_alignment", pip_install("face-alignment"), needed=False, distribution="face-alignment"),
+        _package("pillow-heif", "pillow_heif", install_extra("heic"), "HEIC photos", False, "pillow-heif"),
+        _package("dlib", "dlib", dlib, "the likeness in enroll's verdict", False, "dlib-bin"),
+        _package("psutil", "psutil", install_extra("view"), "temperature and memory in view and xr", False),
+        _package("tiny-cuda-nn", "tinycudann", tcnn, "enroll --field-backend tcnn", False),
     ]
 
 
@@ -264,6 +303,6 @@ def _first_line(command: list[str]) -> str | None:
 
 
 _PROBES = (
-    _python, _packages, _torch, _opengl, _drawing, _caches, _model_files, _hair_network, _ffmpeg, _programs, _openxr,
-    _optional_packages,
+    _python, _packages, _torch, _opengl, _drawing, _caches, _model_files, _hair_network, _ffmpeg, _window, _sources_and_links,
+    _openxr, _optional_packages, _programs,
 )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from avatar3d.errors import InputError
 from avatar3d.flags import FPS_RANGE, add_expressions_flag, add_renderer_flag, degrees, distance, ipd, picture_size, within
+from avatar3d.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -241,6 +242,6 @@ def run_export(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]
 
     avatar, motions = _load(arguments)
     if len(motions) > 1:
-        print(f"avatar3d: {arguments.motion} holds {len(motions)} motion codes; the first is exported", file=sys.stderr)
+        print(printable(f"avatar3d: {arguments.motion} holds {len(motions)} motion codes; the first is exported"), file=sys.stderr)
     export_mesh(avatar, motions[0], arguments.out, hair=not arguments.no_hair)
     return {"files": [str(arguments.out)]}, [str(arguments.out)]

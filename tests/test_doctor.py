@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -55,8 +57,9 @@ def test_a_missing_model_is_blamed_only_where_enrolment_needs_it(tmp_path, monke
     monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
     named = _named(doctor._model_files())
     needed = named["model face_landmarker.task"]
-    assert not needed.ok and needed.fix == "avatar3d models pull face_landmarker.task"
-    assert named["model dlib_face_recognition_resnet_model_v1.dat"].ok
+    assert not needed.ok and needed.needed and needed.fix == "avatar3d models pull"
+    judge = named["model dlib_face_recognition_resnet_model_v1.dat"]
+    assert not judge.ok and not judge.needed and "avatar3d models pull" in judge.fix
 
 
 def test_a_damaged_model_is_told_from_a_good_one(tmp_path, monkeypatch):
@@ -79,12 +82,39 @@ def test_a_hair_network_that_is_not_the_shipped_one_is_told(tmp_path, monkeypatc
     assert not check.ok and check.fix == "reinstall avatar3d"
 
 
-def test_optional_back_ends_never_make_it_fail(monkeypatch):
+def test_what_is_optional_and_missing_is_neither_well_nor_needed(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    optional = doctor._optional_packages() + doctor._programs() + doctor._openxr()
-    assert all(check.ok for check in optional)
-    assert all("optional" in check.found for check in doctor._optional_packages())
-    assert not any(check.ok for check in doctor._torch() + doctor._opengl() + doctor._ffmpeg() + doctor._packages())
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    optional = doctor._optional_packages() + doctor._programs() + doctor._window() + doctor._sources_and_links()[:5]
+    assert {"glfw", "display", "osc", "lsl", "websocket", "zenoh", "encryption", "dlib", "node"} <= set(_named(optional))
+    assert not any(check.ok or check.needed for check in optional)
+    assert all(check.fix and "(" in check.found for check in optional)
+    needed = doctor._torch() + doctor._opengl() + doctor._ffmpeg() + doctor._packages()
+    assert all(check.needed and not check.ok for check in needed)
+
+
+def test_only_packages_that_something_imports_are_offered(monkeypatch):
+    asked = []
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: asked.append(name))
+    for probe in (doctor._packages, doctor._optional_packages, doctor._window, doctor._sources_and_links, doctor._openxr):
+        probe()
+    source = "\n".join(path.read_text(encoding="utf-8") for path in Path(doctor.__file__).parent.rglob("*.py"))
+    assert len(asked) > 15
+    for module in asked:
+        assert re.search(rf"^\s*(import {module}\b|from {module}\b)", source, re.MULTILINE), module
+
+
+@pytest.mark.parametrize("modes", [{}, {"video0": True}, {"video0": False}])
+def test_a_camera_is_told_without_opening_it(monkeypatch, tmp_path, modes):
+    for name in modes:
+        (tmp_path / name).touch()
+    monkeypatch.setattr(doctor.sys, "platform", "linux")
+    monkeypatch.setattr(doctor, "Path", lambda text: tmp_path)
+    monkeypatch.setattr(doctor.os, "access", lambda path, mode: modes[path.name])
+    (check,) = doctor._camera()
+    assert check.ok == modes.get("video0", False) and check.ok != bool(check.fix) and not check.needed
 
 
 def test_a_check_that_breaks_is_reported_and_the_others_go_on(monkeypatch):
@@ -111,14 +141,14 @@ def test_the_openxr_runtime_is_read_from_its_manifest(tmp_path, monkeypatch, con
     manifest.write_text(content)
     monkeypatch.setenv("XR_RUNTIME_JSON", str(manifest))
     check = doctor._openxr()[0]
-    assert found in check.found and check.ok
+    assert found in check.found and check.ok == ("Monado" in found) and check.ok != bool(check.fix) and not check.needed
 
 
 def test_without_a_runtime_it_says_so(tmp_path, monkeypatch):
     monkeypatch.delenv("XR_RUNTIME_JSON", raising=False)
     monkeypatch.setattr(doctor, "_openxr_manifest", lambda: None)
     check = doctor._openxr()[0]
-    assert "no active OpenXR runtime" in check.found and check.ok and check.fix
+    assert "none is active" in check.found and not check.ok and not check.needed and check.fix
 
 
 def test_it_says_how_heads_are_drawn_once_that_was_measured(tmp_path, monkeypatch):
@@ -133,4 +163,4 @@ def test_it_says_how_heads_are_drawn_once_that_was_measured(tmp_path, monkeypatc
     assert check.ok and check.found.startswith("512×500, two eyes on a driver: texture, float")
     tune.cache_path().write_text("{")
     (check,) = doctor._drawing()
-    assert check.ok and "(optional)" in check.found and "--tune" in check.fix
+    assert not check.ok and not check.needed and "--tune" in check.fix

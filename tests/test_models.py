@@ -78,7 +78,7 @@ def test_pull_fetches_with_pip_and_path_finds_it(home):
     with pytest.raises(InputError) as refused:
         models.path(NAME)
     assert str(refused.value) == (
-        f"the model file {NAME} is not in {home / 'models'}; run `avatar3d models pull {NAME}` to fetch it"
+        f"the model file {NAME} is not in {home / 'models'}; run `avatar3d models pull` to fetch all that is missing"
     )
     (status,) = models.pull("needed")
     assert status.ok and status.path.read_bytes() == CONTENT
@@ -174,7 +174,7 @@ def test_changed_file_is_noticed(home):
     target = models.pull(NAME)[0].path
     target.write_bytes(CONTENT[:-1] + b"!")
     assert [item.problem for item in models.verify()] == ["its SHA-256 differs"]
-    with pytest.raises(InputError, match=f"run `avatar3d models pull {NAME}` to replace it"):
+    with pytest.raises(InputError, match="run `avatar3d models pull` to replace it"):
         models.path(NAME)
     target.write_bytes(CONTENT[:-1])
     assert models.list_models()[0].problem == f"{len(CONTENT) - 1} bytes instead of {len(CONTENT)}"
@@ -226,6 +226,31 @@ def test_local_path_without_the_file_is_refused(home, tmp_path, data):
         "which holds it"
     )
     assert not (home / "models").exists()
+
+
+def test_without_a_name_a_local_path_gives_what_it_holds_and_one_that_holds_nothing_is_refused(home, tmp_path):
+    (status,) = models.pull(from_path=from_file(tmp_path))
+    assert status.ok and status.entry.name == NAME
+    models.cached_path(NAME).unlink()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=NAME):
+        models.pull(from_path=tmp_path / "empty")
+
+
+def test_one_pull_fetches_all_that_an_installation_can_use(monkeypatch, tmp_path):
+    """And that command is what the first one that fails names, whichever file it misses first."""
+    monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
+    asked = []
+    monkeypatch.setattr(models, "_pull_source", lambda source, items: asked.extend(item.name for item in items))
+    for dlib in (None, object()):
+        monkeypatch.setattr(models, "find_spec", lambda name, dlib=dlib: dlib)
+        asked.clear()
+        models.pull()
+        missed = {status.entry.name for status in models.list_models() if models.fix(status.entry) == "avatar3d models pull"}
+        assert missed == set(asked) >= {"face_landmarker.task", "selfie_segmentation.tflite"}
+        assert ("dlib_face_recognition_resnet_model_v1.dat" in asked) == (dlib is not None)
+    with pytest.raises(InputError, match="run `avatar3d models pull` to fetch all that is missing"):
+        models.path("selfie_segmentation.tflite")
 
 
 def test_local_path_that_is_not_there(home, tmp_path):

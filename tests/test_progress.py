@@ -2,13 +2,83 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 import threading
 import time
 
-from avatar3d.progress import quiet_stderr
+import pytest
+
+from avatar3d import progress
+from avatar3d.enroll.pace import FIELD, TYPICAL_S, by_the_clock
+from avatar3d.progress import ProgressBar, quiet_stderr
+
+
+class Screen(io.StringIO):
+    """A terminal, or with `tty` False a pipe."""
+
+    def __init__(self, tty=True):
+        super().__init__()
+        self._tty = tty
+
+    def isatty(self):
+        return self._tty
+
+
+def test_a_bar_says_what_is_done_and_about_how_long_it_will_take(monkeypatch):
+    screen = Screen()
+    clock = iter([0.0, 1.0, 10.0, 20.0])
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    bar = ProgressBar()
+    for fraction, label in ((0.01, "reading"), (0.25, "growing the hair"), (0.4, "painting the skin")):
+        bar(fraction, label)
+    first, second, third = (line.strip() for line in screen.getvalue().split("\r")[1:])
+    assert first.startswith("reading |") and "left" not in first
+    assert second.startswith("growing the hair |######") and second.endswith("10 s, about 30 s left")
+    assert third.endswith("20 s, about 30 s left")
+
+
+def test_the_clock_goes_on_while_a_stage_says_nothing_and_the_line_is_empty_at_the_end(monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(progress, "TICK_S", 0.01)
+    with ProgressBar() as bar:
+        bar(0.1, "fitting " + "x" * 500)
+        while screen.getvalue().count("fitting") < 3:
+            time.sleep(0.01)
+    lines = screen.getvalue().split("\r")
+    assert max(map(len, lines)) < 500  # it never wraps
+    assert lines[-1] == "" and lines[-2].strip() == ""
+
+
+def test_in_a_pipe_a_bar_says_nothing(monkeypatch):
+    screen = Screen(tty=False)
+    monkeypatch.setattr(sys, "stderr", screen)
+    with ProgressBar() as bar:
+        bar(0.5, "fitting")
+    assert screen.getvalue() == ""
+
+
+@pytest.mark.parametrize(("hair", "field"), [(True, True), (True, False), (False, True), (False, False)])
+def test_an_enrolments_progress_rises_by_the_time_that_stages_take(hair, field):
+    told = []
+    paced = by_the_clock(lambda fraction, label: told.append((label, fraction)), hair, field)
+    given = 0.0
+    for label in TYPICAL_S:
+        if (hair or label != "growing the hair") and (field or label not in FIELD):
+            for step in range(1 + 10 * (label == "training the field")):
+                paced(0.5 + 0.042 * step if label in FIELD else given, label)
+            given += 0.05
+    fractions = [fraction for _, fraction in told]
+    assert fractions == sorted(fractions) and fractions[0] == 0.0 and 0.9 < fractions[-1] < 1.0
+    of = dict(told)
+    assert of["painting the skin"] > (0.1 if field else 0.15)
+    if field:
+        trained = [fraction for label, fraction in told if label == "training the field"]
+        assert trained[-1] == pytest.approx(of["baking the field"]) and trained[-1] - trained[0] > 0.15
 
 
 def test_what_is_written_to_the_descriptor_is_kept_off_the_screen(capfd):

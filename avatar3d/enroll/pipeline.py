@@ -26,6 +26,7 @@ from avatar3d.enroll.glasses_mesh import glasses_parts, temple_lines
 from avatar3d.enroll.hair import HairResult, build_hair
 from avatar3d.enroll.hat import Hat, build_hat
 from avatar3d.enroll.outline import meet_outline
+from avatar3d.enroll.pace import by_the_clock
 from avatar3d.enroll.reach import learn_reach
 from avatar3d.enroll.refine_hair import refine_hair, settle_hair
 from avatar3d.enroll.seen import Covers
@@ -108,6 +109,7 @@ def enroll(
     options = options or EnrollOptions()
     check_pupil_distance(options.pupil_distance_mm)
     watch = _Stopwatch()
+    progress = by_the_clock(progress, options.hair, options.field)
     progress(0.0, "reading the photo")
     with watch("photo"):
         photo = load_photo(photo_path)

@@ -29,7 +29,7 @@ class Network:
         try:
             from ai_edge_litert.interpreter import Interpreter
         except ImportError as error:
-            raise WorkError(f"the face networks need the package ai-edge-litert; run: {install_extra('train')}") from error
+            raise WorkError(f"the face networks need the package ai-edge-litert; run: {install_extra('track')}") from error
         self._content = content  # the interpreter reads it in place
         self._lock = threading.Lock()
         with quiet_stderr():

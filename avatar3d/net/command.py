@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from avatar3d.errors import InputError, WorkError
 from avatar3d.extras import install_extra
+from avatar3d.text import printable
 
 if TYPE_CHECKING:
     from avatar3d.motion.code import MotionCode
@@ -82,7 +83,7 @@ def run_stream(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
         stack.callback(outlet.close)
         if not name.local:
             how = "encrypted" if encrypted else "NOT encrypted: whoever is on the way sees the face move"
-            print(f"avatar3d: motion leaves this machine for {name.text}: {how}", file=sys.stderr)
+            print(printable(f"avatar3d: motion leaves this machine for {name.text}: {how}"), file=sys.stderr)
         began_ns = time.monotonic_ns()
         first_ns = last_ns = None
         captured_ns = -(1 << 62)
@@ -207,7 +208,8 @@ def _token(arguments: argparse.Namespace, name: LinkName, other: str, stack: Exi
         token = make_token()
         path = stack.enter_context(token_file(token))
         where = "" if name.local else " (copied to the other machine by a safe way)"
-        print(f"avatar3d: made a token; give it to avatar3d {other} as --token-file {path}{where}", file=sys.stderr, flush=True)
+        line = f"avatar3d: made a token; give it to avatar3d {other} as --token-file {path}{where}"
+        print(printable(line), file=sys.stderr, flush=True)
     return token.encode()
 
 

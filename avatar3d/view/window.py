@@ -13,6 +13,7 @@ import numpy as np
 from avatar3d.errors import WorkError
 from avatar3d.extras import install_extra
 from avatar3d.render.raw_gl import GL_FRAMEBUFFER_SRGB, GL_SRGB8_ALPHA8
+from avatar3d.text import printable
 
 _ADVICE = {
     "linux": "start it in a desktop session, or without one under xvfb-run",
@@ -100,7 +101,7 @@ class Window:
             (glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE), (glfw.OPENGL_FORWARD_COMPAT, glfw.TRUE),
         ):  # fmt: skip
             glfw.window_hint(hint, value)
-        self._window = glfw.create_window(width, height, title, None, None)
+        self._window = glfw.create_window(width, height, printable(title), None, None)
         if not self._window:
             self._window = None
             raise self._no_window()
