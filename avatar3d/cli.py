@@ -36,6 +36,10 @@ MAX_BOX_PX = 1e6  # of a face's box; no picture is as large
 _FAILED_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
+class _Told(WorkError):
+    """A failure whose command printed its result and the failure in one object already."""
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One sentence and exit code 2, without the usage lines."""
@@ -188,7 +192,7 @@ def main(argv: list[str] | None = None) -> int:
             sentence, code = _failure(error, command)
             with suppress(OSError):
                 print(f"avatar3d: {sentence}", file=sys.stderr)
-            if _asks_for_json(given):
+            if _asks_for_json(given) and not isinstance(error, _Told):
                 with suppress(OSError):
                     print(json.dumps({"error": sentence, "exit": code}), flush=True)
             return code
@@ -396,12 +400,15 @@ def _models(arguments: argparse.Namespace) -> None:
         + (row["problem"] or row["purpose"])
         for row in rows
     ]
-    _report(arguments, {"models": rows}, lines)
     wrong = [status for status in statuses if not status.ok]
-    if arguments.action == "verify" and wrong:
-        found = ", ".join(f"{status.entry.name} ({status.problem})" for status in wrong)
-        fix = f"avatar3d models pull {wrong[0].entry.name}" if len(wrong) == 1 else "avatar3d models pull NAME for each"
-        raise WorkError(f"not as the manifest has it: {found}; run {fix}")
+    if arguments.action != "verify" or not wrong:
+        _report(arguments, {"models": rows}, lines)
+        return
+    found = ", ".join(f"{status.entry.name} ({status.problem})" for status in wrong)
+    fixes = list(dict.fromkeys(models.fix(status.entry) for status in wrong))
+    failed = _Told(f"not as the manifest has it: {found}; run {' && '.join(fixes)}")
+    _report(arguments, {"models": rows, "error": str(failed), "exit": failed.exit_code}, lines)
+    raise failed
 
 
 _COMMANDS = {

@@ -180,8 +180,8 @@ def test_models_verify_fails_where_a_needed_model_is_missing(capsys, tmp_path, m
     code, _, err = run(capsys, "models", "verify")
     assert code == 1 and "face_landmarker.task (missing)" in err and "avatar3d models pull" in err
     code, out, err = run(capsys, "models", "verify", "face_landmarker.task", "--json")
-    assert code == 1 and json.loads(out)["models"][0]["ok"] is False
-    assert err.strip().endswith("run avatar3d models pull face_landmarker.task")
+    assert code == 1 and json.loads(out)["models"][0]["ok"] is False and json.loads(out)["exit"] == 1
+    assert err.strip().endswith("run avatar3d models pull")  # one command for all that is missing
 
 
 def test_models_list_is_json(capsys):
