@@ -32,6 +32,10 @@ class WorkPicture:
         """Work pixels per photo pixel."""
         return float(self.matrix[0, 0])
 
+    def to_work(self, photo_px: np.ndarray) -> np.ndarray:
+        """(..., 2) pixels of the photo as the work picture's."""
+        return photo_px @ self.matrix[:, :2].T + self.matrix[:, 2]
+
 
 def crop(rgb: np.ndarray, camera: Camera, landmarks_px: np.ndarray, iod_px: float, size: int) -> WorkPicture:
     """Cut (size, size) about the head of a (H, W, 3) u8 photo so that the eye centres lie iod_px pixels apart.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import cv2
@@ -9,6 +10,7 @@ import numpy as np
 
 from avatar3d.enroll.masks import closed, distance_to, grown, guided_filter, hull, opened, parts_with, shrunk
 from avatar3d.enroll.parse_frame import FaceFrame
+from avatar3d.enroll.parse_neighbours import beyond_reach, of_others, without_others
 from avatar3d.face.hair import SURE
 
 # Sizes in pixels are for WORK_IOD_PX; heights are the face's own: 0 the chin, 1 the top of the face oval.
@@ -19,6 +21,13 @@ DARK_SHARE, BLACK_FACE = 0.25, 0.2  # of the lit skin's lightness; of the face's
 FLANKS_PX = 61.0  # about the face, where its own hair and shadows lie
 SOFT_PX, SOFT_EPSILON = 4.0, 1e-3  # guided filter of hair's soft edge
 OPEN_PX, CLOSE_PX = 5.0, 7.0
+# Behind the ears: heights, from where on beside the face, how far out, and how near to the hair's colour.
+NAPE, EAR_ROOT_PX, BEHIND_EAR_PX, NAPE_LIKE_HAIR = (0.0, 0.75), 12.0, 75.0, 2.5
+EAR_GAP_PX = 64.0  # a diameter about the hair: the ear may part it
+PASSABLE = 0.3  # of hair or person, from which on a way to a neighbour may lead through a pixel
+# Under this matte hair is believed in the colour of the surer hair, or where it stands out no farther than strands do.
+UNLIKELY_MATTE, STRANDS_PX = 0.5, 14.0
+HAIR_SPREAD, LIKE_HAIR, UNLIKE_HAIR = (16.0, 5.0, 5.0), 2.0, 4.0  # least deviations of that colour, 8-bit CIELAB; in multiples of it
 LONE_PX, LONE_MATTE = 30.0, 0.1  # hair this far off where a head may be is the person to the matting network too
 UPPER_FACE = 0.75  # hair of this head reaches above this height beside the face
 MIN_HAIR_PX = 700  # smaller masks are specks
@@ -60,19 +69,31 @@ def parse_hair(
     agreement: float,
     beard: np.ndarray,
     frame: FaceFrame,
+    skin: np.ndarray,
+    neighbours: Sequence[np.ndarray] = (),
 ) -> ParsedHair:
     """Hair of the head that `frame` measures.
 
     rgb: (H, W, 3) u8. inside: (H, W) bool, covered by the photo. matte, probability: (H, W) f32, of the person and the hair
-    network. agreement: of that network with itself, see HairSeen. beard: (H, W) bool, hair of the face.
+    network. agreement: of that network with itself, see HairSeen. beard: (H, W) bool, hair of the face. skin: (H, W) bool, of
+    its colour. neighbours: (4,) boxes x0, y0, x1, y1 of other faces, pixels; they may lie outside the picture.
     """
     unit, guide = frame.unit, rgb / np.float32(255)
     never, shadow = _never_hair(rgb, frame)
     likely = np.where(never | shadow | beard, 0.0, probability).astype(np.float32)
     soft = guided_filter(guide, likely, max(2, round(SOFT_PX * unit)), SOFT_EPSILON)
     own = (frame.height > UPPER_FACE) & grown(frame.face, FLANKS_PX * unit)
-    mask = parts_with((soft > SURE) & inside, own, MIN_HAIR_PX / 4 * unit**2)
+    others = of_others(rgb, (soft > PASSABLE) | (matte > PASSABLE), frame.face, neighbours, frame)
+    mask = (soft > SURE) & inside & ~others
+    off = _off_hair_colour(rgb, mask & (matte > 0.8), frame)
+    stands_out = distance_to(mask & (matte > UNLIKELY_MATTE)) > STRANDS_PX * unit
+    # Wood, curtains and the like, which the hair network alone takes for hair.
+    mask &= (matte > UNLIKELY_MATTE) | (off < np.where(stands_out, LIKE_HAIR, UNLIKE_HAIR))
+    mask = parts_with(mask, own, MIN_HAIR_PX / 4 * unit**2)
+    others |= beyond_reach(mask, frame.face, frame)
+    mask &= ~others
     mask &= (matte > LONE_MATTE) | (distance_to(frame.face | _headroom(frame)) < LONE_PX * unit)
+    mask |= _behind_ears(mask, (matte > 0.5) & inside & ~others & ~(never | shadow | beard | skin), off, frame)
     mask = closed(opened(mask, OPEN_PX * unit), CLOSE_PX * unit) & ~never & inside
 
     crown = (frame.height > CROWN) & ((matte > 0.7) | mask) & inside
@@ -86,6 +107,7 @@ def parse_hair(
         bald = ParsedHair(nothing, nothing.astype(np.float32), person, nothing, 0.6, [f"{note}; no hair was made"])
         return _with_crown(bald, frame, inside)
 
+    matte = without_others(matte, others, mask | frame.face, frame)
     near = grown(mask, NEAR_HAIR_PX * unit)
     solid = guided_filter(guide, mask.astype(np.float32), max(2, round(SOFT_PX * unit)), SOFT_EPSILON)
     person = np.where(near, np.maximum(matte, np.clip(1.05 * solid, 0, 1)), matte)
@@ -107,6 +129,26 @@ def parse_hair(
 
 def _share(value: float, limits: tuple[float, float]) -> float:
     return float(np.clip((value - limits[0]) / (limits[1] - limits[0]), 0, 1))
+
+
+def _off_hair_colour(rgb: np.ndarray, sure: np.ndarray, frame: FaceFrame) -> np.ndarray:
+    """(H, W) f32: how far each colour is from the sure hair's, in multiples of its spread; 0 where too little hair is sure."""
+    if sure.sum() < MIN_HAIR_PX * frame.unit**2:
+        return np.zeros(sure.shape, np.float32)
+    lab = cv2.cvtColor(cv2.GaussianBlur(rgb, (0, 0), 1.5), cv2.COLOR_RGB2LAB).astype(np.float32)
+    middle = np.median(lab[sure], 0)
+    spread = np.maximum(1.48 * np.median(np.abs(lab[sure] - middle), 0), HAIR_SPREAD)
+    return np.linalg.norm((lab - middle) / spread, axis=-1)
+
+
+def _behind_ears(hair: np.ndarray, person: np.ndarray, off: np.ndarray, frame: FaceFrame) -> np.ndarray:
+    """(H, W) bool: hair behind the ears down to the nape, which the network misses in the shade: person (H, W) in hair's colour."""
+    unit = frame.unit
+    across = np.abs(frame.lateral)
+    beside = (frame.height > NAPE[0]) & (frame.height < NAPE[1]) & (across > across[frame.face].max() - EAR_ROOT_PX * unit)
+    beside &= across < across[frame.face].max() + BEHIND_EAR_PX * unit
+    found = opened(person & beside & (off < NAPE_LIKE_HAIR) & ~grown(frame.face, 9 * unit), OPEN_PX * unit)
+    return parts_with(found, grown(hair, EAR_GAP_PX * unit), MIN_HAIR_PX / 10 * unit**2)
 
 
 def _never_hair(rgb: np.ndarray, frame: FaceFrame) -> tuple[np.ndarray, np.ndarray]:

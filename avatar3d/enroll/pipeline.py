@@ -131,7 +131,8 @@ def enroll(
     progress(0.12, "finding the hair")
     with watch("segment"):
         coarse = crop(photo.rgb, fit.camera, face.landmarks.points_px, WORK_IOD_PX, SEGMENT_SIZE_PX)
-        segmentation = segment(coarse)
+        others = [coarse.to_work(box.box_px.reshape(2, 2)).ravel() for box in tracker.others(photo.rgb, face)]
+        segmentation = segment(coarse, neighbours=others)
         fit = fit_ears(grow_cranium(fit, head, coarse, segmentation.matte), head, coarse, segmentation)
         fit = meet_outline(fit, head, coarse, segmentation)
     warnings += segmentation.notes

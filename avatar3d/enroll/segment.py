@@ -5,13 +5,14 @@ It parses one head only and knows nothing of depth.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
 from avatar3d.enroll.crop import WorkPicture
 from avatar3d.enroll.glasses import glasses_mask
-from avatar3d.enroll.masks import grown
+from avatar3d.enroll.masks import grown, hull
 from avatar3d.enroll.parse_frame import BROWS, CHIN, FOREHEAD_TOP, WORK_IOD_PX, FaceFrame, face_frame
 from avatar3d.enroll.parse_hair import ParsedHair, parse_hair
 from avatar3d.enroll.parse_skin import (
@@ -94,10 +95,16 @@ class Segmentation:
         return replace(self, hair_mask=self.hair_mask & ~hat, hair_alpha=np.where(hat, 0, self.hair_alpha).astype(np.float32))
 
 
-def segment(work: WorkPicture, matte: np.ndarray | None = None, hair: HairSeen | None = None) -> Segmentation:
+def segment(
+    work: WorkPicture,
+    matte: np.ndarray | None = None,
+    hair: HairSeen | None = None,
+    neighbours: Sequence[np.ndarray] = (),
+) -> Segmentation:
     """Person, face, hair and labels of a work picture.
 
     matte: (H, W) f32 person matte, hair: the hair network's answer, both of the same picture, otherwise the networks are run.
+    neighbours: (4,) boxes x0, y0, x1, y1 of the photo's other faces in the work picture's pixels, in it or outside.
     Raises InputError when the matting network's file is missing, WorkError without ai-edge-litert.
     """
     rgb, points = work.rgb, np.asarray(work.landmarks_px, dtype=np.float64)
@@ -108,13 +115,15 @@ def segment(work: WorkPicture, matte: np.ndarray | None = None, hair: HairSeen |
     colour = skin_colour(rgb, frame, points[:, :2])
     beard = find_beard(seen.probability, colour, frame, points[:, :2]) & work.inside
     hat = find_hat(rgb, np.where(work.inside, matte, 0), seen.probability, colour, frame) & work.inside
-    found = parse_hair(rgb, work.inside, matte, np.maximum(seen.probability, hat), seen.agreement, beard, frame)
+    hairy = np.maximum(seen.probability, hat)
+    found = parse_hair(rgb, work.inside, matte, hairy, seen.agreement, beard, frame, colour.like, neighbours)
     if hat.any():
         found.notes.append("a hat or scarf covers the head; it was made as a shell of its own, and its back is a guess")
     face_mask = frame.face & (found.matte > PERSON) & ~found.mask
     labels = _labels(work, points[:, :2], found, colour, beard, hat & found.mask, face_mask, matte, frame)
     # A raised arm beside the head is the person, but nothing that the head's outline may be led by.
-    arm = grown(labels.hand, ARM_RIM_PX * frame.unit) & ~grown(found.mask | frame.face, ARM_RIM_PX * frame.unit) & (frame.height > 0)
+    head = hull((found.mask & (frame.height > frame.brow)) | frame.face) | grown(found.mask, ARM_RIM_PX * frame.unit)
+    arm = grown(labels.hand, ARM_RIM_PX * frame.unit) & ~head & (frame.height > 0)
     own = np.where(arm, 0, found.matte).astype(np.float32)
     return Segmentation(own, found.alpha, found.mask, face_mask, found.confidence, found.notes, labels)
 

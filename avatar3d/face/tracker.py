@@ -28,6 +28,7 @@ MIN_PRESENCE = 0.5  # the landmark network's own operating point
 SURE_SCORE = 0.8  # a detection this sure is a face even where the landmark network gives up, as in profile
 MIN_IOD_PX = 24.0  # below it a landmark's error, about a crop pixel, passes 4 % of the face
 MAX_OUTSIDE_SHARE = 0.08  # a chin or an ear may be cut; more leaves the network guessing
+SAME_FACE = 0.5  # boxes whose middles lie nearer than this share of a face's size are one face's
 MAX_YAW_RAD = math.radians(55.0)  # about 60 true degrees (a scan, turned); beyond, the far half is invention
 MAX_UPRIGHT_RAD = math.radians(50.0)  # more is hardly a tilted head but a picture on its side
 
@@ -145,6 +146,13 @@ class FaceTracker:
                 "its side, turn it upright"
             )
         return self._measured(box, landmarks, count, notes)
+
+    def others(self, rgb: np.ndarray, face: TrackedFace) -> list[FaceBox]:
+        """The other faces of the picture in which `face` was tracked, largest first; those turned away are found seldom."""
+        x0, y0, x1, y1 = face.landmarks.box_px
+        centre, reach = np.array([x0 + x1, y0 + y1]) / 2, SAME_FACE * max(x1 - x0, y1 - y0)
+        apart = [box for box in self.search(rgb).faces if np.linalg.norm((box.box_px[:2] + box.box_px[2:]) / 2 - centre) > reach]
+        return [box for box in apart if box.score > SURE_SCORE or self.glance(rgb, box).presence >= MIN_PRESENCE]
 
     def _measured(
         self, box: FaceBox, landmarks: FaceLandmarks, faces_found: int, notes: list[str]

@@ -89,6 +89,56 @@ def test_another_heads_hair_is_not_this_ones_and_another_person_leaves_the_matte
     assert iou(found.hair_mask, painted.hair) > 0.95
 
 
+def beside(head, columns=(60, 190), rows=(200, 330)):
+    """(H, W) bool: a block of hair left of the painted head, and a bridge as high as a lock that joins it to the head's own hair."""
+    block, bridge = np.zeros_like(head.hair), np.zeros_like(head.hair)
+    block[slice(*rows), slice(*columns)] = True
+    bridge[rows[0] + 5 : rows[0] + 15, columns[1] - 5 : 320] = True
+    return block, bridge & ~head.hair & (np.abs(np.arange(640) - 320) > 95)
+
+
+def test_hair_joined_to_this_heads_is_the_neighbours_whose_face_is_nearer(painted):
+    block, bridge = beside(painted)
+    changes = {"hair": painted.hair | block | bridge, "matte": np.maximum(painted.matte, block | bridge).astype(np.float32)}
+    head = replace(painted, **changes)
+    found = segment(head.work, head.matte, head.hair_seen, neighbours=[np.array([-10.0, 250.0, 110.0, 390.0])])
+    assert (found.hair_mask & block).sum() < 0.1 * block.sum()
+    assert ((found.matte > 0.5) & block).sum() < 0.1 * block.sum()
+    assert iou(found.hair_mask, painted.hair) > 0.9
+    far = segment(head.work, head.matte, head.hair_seen, neighbours=[np.array([900.0, 250.0, 1020.0, 390.0])])
+    assert iou(far.hair_mask, painted.hair) > 0.9, "a neighbour far off takes nothing of this head's hair"
+
+
+def test_hair_of_a_person_who_looks_away_hangs_on_by_a_lock_and_is_cut(painted):
+    block, bridge = beside(painted)
+    found = segmented(painted, hair=painted.hair | block | bridge, matte=np.maximum(painted.matte, block | bridge).astype(np.float32))
+    assert (found.hair_mask & block).sum() < 0.1 * block.sum()
+    assert iou(found.hair_mask, painted.hair) > 0.9
+
+
+def test_wood_beside_the_face_is_no_hair(painted):
+    wood = np.zeros_like(painted.hair)
+    wood[200:420, 190:235] = True
+    wood &= painted.matte < 0.1
+    rgb = painted.work.rgb.copy()
+    rgb[wood] = (190, 120, 80)
+    found = segmented(painted, hair=painted.hair | wood, work=replace(painted.work, rgb=rgb))
+    assert wood.sum() > 5000 and (found.hair_mask & wood).sum() < 0.05 * wood.sum()
+
+
+def test_hair_behind_an_ear_that_the_network_misses_is_found_by_its_colour(painted):
+    nape = np.zeros_like(painted.hair)
+    nape[row_of(painted, 0.05) : row_of(painted, -0.08), 405:450] = True
+    nape &= painted.matte < 0.5
+    rgb = painted.work.rgb.copy()
+    rgb[nape] = HAIR
+    known = nape & (np.arange(len(nape))[:, None] < row_of(painted, 0.01))
+    matte = np.maximum(painted.matte, nape).astype(np.float32)
+    found = segmented(painted, work=replace(painted.work, rgb=rgb), hair=painted.hair | known, matte=matte)
+    missed = nape & ~known
+    assert missed.sum() > 2000 and (found.hair_mask & missed).sum() > 0.8 * missed.sum()
+
+
 def test_a_matte_that_misses_hair_is_mended_by_the_network(painted):
     short = painted.matte.copy()
     short[: painted.hair.any(1).argmax() + 30] = 0
@@ -127,7 +177,8 @@ def test_hair_that_leaves_the_photo_below_is_carried_on_and_said(painted):
     low = row_of(painted, -0.10)
     inside = painted.work.inside.copy()
     inside[low:] = False
-    found = segmented(painted, hair=painted.hair | columns, work=replace(painted.work, inside=inside))
+    matte = np.maximum(painted.matte, columns).astype(np.float32)
+    found = segmented(painted, hair=painted.hair | columns, matte=matte, work=replace(painted.work, inside=inside))
     assert found.hair_mask[low + 5 : low + 60, 222:238].all()
     assert found.labels.completed[low + 5 : low + 60, 222:238].all()
     assert any("below the photo" in note for note in found.notes)
