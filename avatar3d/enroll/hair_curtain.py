@@ -16,7 +16,7 @@ from avatar3d.enroll.hair_grid import blur
 from avatar3d.geometry import smoothstep
 
 STEP_M = 0.003  # of heights and of the looked-up row
-LOWEST_M, WIDEST_M = -0.28, 0.18  # head frame: how far down and out hair is looked for
+LOWEST_M, WIDEST_M = -0.28, 0.24  # head frame: how far down and out hair is looked for
 MIN_BELOW_CHIN_M = 0.015  # hair that ends higher is no curtain
 MIN_WIDTH_M = 0.008  # narrower strips are strays, or clothes
 FRONT_M = 0.038  # the curtain's depth before the ears' plane: it falls behind the jaw

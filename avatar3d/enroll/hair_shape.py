@@ -31,10 +31,13 @@ START_SHORT_M, START_LONG_M = 0.004, 0.012
 CRANIUM_RADIUS_M = 0.088  # the rays' centre lies this far under the top of the head
 MIN_TAPER = 0.35  # what an outline asks for under a stronger taper is left to the taper
 RIM_WIDTH = 0.22  # in cosine of the angle to the view: what lies within it forms the outline
-EARS_COVERED = 0.35  # share of an ear's points under hair from which on it counts as covered
+# Share of an ear's points under hair from which on it counts as covered, after the share of it that is seen bare times this: fitted
+# ears lie some millimetres off, and hair passes behind free ones.
+EARS_COVERED, EAR_SEEN_SHARE = 0.3, 0.5
 SCALP_NEIGHBOURS, SCALP_SPREAD_RAD = 8, 0.03
-NAPE_BELOW_EAR_M = 0.014
+NAPE_BELOW_EAR_M, MAX_NAPE_M = 0.014, 0.030  # of the hair's end behind free ears, and how much lower the photo may show it
 NAPE_SHARE, NAPE_FULL_ABOVE_EAR_M = 0.12, 0.025  # of the thickness at the nape; full from this far above the ears
+CURTAIN_OVERLAP_M = 0.010  # hair over which a curtain hangs reaches so far below the ears
 SIDEBURN_M = 0.016  # under the ears' top an unseen sideburn ends
 ARCH_POINTS = 8  # of the line along which hair ends over an ear
 HEM_WAVE_M = 0.0022  # how unevenly an unseen lower edge falls, one lock to the next
@@ -142,6 +145,8 @@ class _Solver:
         self.ears = self._pinnae(vertices, head)
         hidden = {side: self._hidden_share(side) for side in (-1, 1)}
         near = 0 if abs(self.yaw) < TURNED_DEG else int(np.sign(self.yaw))  # the far side is seen edge-on: it copies this one
+        bare = {-1: seg.labels.ear_right_seen, 1: seg.labels.ear_left_seen}
+        hidden = {side: share - EAR_SEEN_SHARE * bare[side] for side, share in hidden.items()}
         self.covered = (hidden[near] if near else max(hidden.values())) > EARS_COVERED
         self.over_ear = self._over_ear()
         self.bare = bare_skin(seg, float(self._pixels(self.ears)[:, 1].min()))
@@ -217,28 +222,34 @@ class _Solver:
         lowest = edge[beside][edge[beside, 1].argmax()]
         return float(self.camera.unproject(lowest, self.camera.project(self.centre[None])[1][0])[1])
 
-    def _prior_region(self, height: np.ndarray, depth: np.ndarray) -> np.ndarray:
-        """(ROWS, COLUMNS) where hair grows on the unseen sides: above the ears' line, down to the nape."""
+    def _nape(self) -> float:
+        """Height (Y, metres) to which hair goes down behind free ears: the usual one, or as far as the photo shows it."""
+        usual = float(self.ears[:, 1].min()) - NAPE_BELOW_EAR_M
+        return float(np.clip(min(self.side_low.values()), usual - MAX_NAPE_M, usual))
+
+    def _prior_region(self, height: np.ndarray) -> np.ndarray:
+        """(ROWS, COLUMNS) where hair grows on the unseen sides: above the ears' line, down to the nape.
+
+        height: (ROWS, COLUMNS) of the hair's surface, at which what hangs ends. A hairline is where hair meets the scalp.
+        """
         around = np.abs(self.azimuth)
+        _, root, depth = np.moveaxis(self.centre + self.rays * self.scalp[..., None], -1, 0)
         ear_low, ear_top = self.ears[:, 1].min(), self.ears[:, 1].max()
-        ear_back = self.ears[:, 2].min()
-        nape = ear_low - NAPE_BELOW_EAR_M
+        behind = np.clip((self.ears[:, 2].min() + 0.016 - depth) / 0.022, 0, 1)
+        hem = self._nape() + HEM_WAVE_M * self.locks + 0.004 * np.cos(np.radians((around - 155) * 6))
         if self.covered:
-            side = np.where(self.azimuth > 0, self.side_low[1], self.side_low[-1])
-            back = min(self.side_low[1], self.side_low[-1]) - 0.002
-            back = min(back, nape) if back < ear_low + 0.02 else back
+            left, right = self.side_low[-1], self.side_low[1]
+            if self.curtain is not None:
+                left, right = min(left, ear_low - CURTAIN_OVERLAP_M), min(right, ear_low - CURTAIN_OVERLAP_M)
             blend = np.clip((around - 90) / 70, 0, 1)
-            limit = side * (1 - blend) + back * blend + 2 * HEM_WAVE_M * self.locks * blend
-            softness = np.full_like(limit, 0.002)
+            limit = np.where(self.azimuth > 0, right, left) * (1 - blend) + (min(left, right) - 0.002) * blend
+            grows = _above(height, limit + 2 * HEM_WAVE_M * self.locks * blend, 0.002)
+            # Whatever the sides show, behind the ears hair goes down to the nape: nobody wears a bowl.
+            grows = np.maximum(grows, behind * _above(root, hem, 0.002))
         else:
-            behind = np.clip((ear_back + 0.016 - depth) / 0.022, 0, 1)
             # In front of the ear a sideburn, over it an arch, behind it down to the nape, lowest beside its middle.
             before = np.maximum(self._ear_arch(depth), ear_top - SIDEBURN_M)
-            hem = nape + HEM_WAVE_M * self.locks + 0.004 * np.cos(np.radians((around - 155) * 6))
-            limit = before * (1 - behind) + hem * behind
-            softness = np.where(around > 100, 0.006, 0.002)
-        grows = 1 / (1 + np.exp(-np.clip((height - limit) / softness, -30, 30)))
-        if not self.covered:
+            grows = _above(root, before * (1 - behind) + hem * behind, np.where(around > 100, 0.006, 0.002))
             grows = grows * ~self.over_ear
         return grows * ((around > 55) | (height > self.centre[1] + 0.062))
 
@@ -299,8 +310,7 @@ class _Solver:
         pixels = self.outline.centre_px + (pixels - self.outline.centre_px) * inward[..., None]
         seen = np.where(self.facing > 0.12, look_up(self.seg.hair_alpha, pixels), 0.0)
         other, other_seen = mirrored(observed), mirrored(seen)
-        full = self.centre + self.rays * full_radius[..., None]
-        prior = self._prior_region(full[..., 1], full[..., 2])
+        prior = self._prior_region((self.centre + self.rays * full_radius[..., None])[..., 1])
         unseen = np.where(other > observed, other * other_seen + (1 - other) * prior, prior)
         bare = look_up(self.bare, self._pixels(self.centre + self.rays * radius[..., None])) * (self.facing > BARE_FACING) * self.near
         region = (observed * seen + (1 - observed) * unseen) * (1 - bare)
@@ -351,10 +361,15 @@ class _Solver:
         taper = steep * (1 - front) + np.minimum(steep, wide) * front
         if not self.covered:
             # Hair that leaves the ears free is cut shorter toward the nape.
-            ear_top, nape = self.ears[:, 1].max() + NAPE_FULL_ABOVE_EAR_M, self.ears[:, 1].min() - NAPE_BELOW_EAR_M
+            ear_top, nape = self.ears[:, 1].max() + NAPE_FULL_ABOVE_EAR_M, self._nape()
             height = self.centre[1] + self.rays[..., 1] * self.scalp
             taper = taper * (NAPE_SHARE + (1 - NAPE_SHARE) * smoothstep(nape, ear_top, height))
         return taper
+
+
+def _above(height: np.ndarray, limit: np.ndarray, softness: np.ndarray | float) -> np.ndarray:
+    """In [0, 1]: whether heights lie over a limit, metres, passing from one to the other over a softness."""
+    return 1 / (1 + np.exp(-np.clip((height - limit) / softness, -30, 30)))
 
 
 def _opened(values: np.ndarray, bins: int) -> np.ndarray:

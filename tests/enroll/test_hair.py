@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from painted_head import HAIR, paint
@@ -111,3 +113,28 @@ def test_points_of_the_mesh_lie_on_the_ray_their_texture_place_names(result):
     assert np.allclose(shells.uv[inner, 1], colatitude[inner] / MAX_COLATITUDE_RAD, atol=1e-3)
     turn = np.abs((theta[inner] / np.pi + 1) / 2 - shells.uv[inner, 0])
     assert (np.minimum(turn, 1 - turn) < 1e-3).all()
+
+
+def test_hair_over_the_ears_goes_down_to_the_nape_behind_them():
+    head = paint()
+    rows = [int(head.work.camera.project(np.array([[0.0, y, 0.0]]))[0][0, 1]) for y in (0.04, -0.02)]
+    beside = np.zeros_like(head.hair)
+    beside[rows[0] : rows[1]] = True
+    columns = np.abs(head.work.landmarks_px[[234, 454], 0] - 320).min()
+    beside &= (np.abs(np.arange(640) - 320) > columns - 6) & (np.abs(np.arange(640) - 320) < columns + 45)
+    rgb = head.work.rgb.copy()
+    rgb[beside] = HAIR
+    matte = np.maximum(head.matte, beside.astype(np.float32))
+    work = replace(head.work, rgb=rgb)
+    seen = replace(head, hair=head.hair | beside).hair_seen
+    shells = build_hair(work, segment(work, matte, seen), head.fit, head.head, LIGHT, POWER).shells
+    points = head.head.vertices
+    ears, skin = points[head.head.regions["ears"] > 0.5], points[head.head.vertex_part == 0]
+    low = np.abs(skin[:, 1] - ears[:, 1].min() + 0.004) < 0.006
+    behind = skin[low & (np.abs(skin[:, 0]) < 0.02) & (skin[:, 2] < ears[:, 2].min())]
+    upper = skin[skin[:, 1] > 0.01]
+    centre = np.array([0.0, skin[:, 1].max() - 0.088, (upper[:, 2].min() + upper[:, 2].max()) / 2])
+    theta, colatitude = ray_angles(behind - centre)
+    assert len(behind) > 2
+    covered = [opacity_at(shells, 0, *angles) > 127 for angles in zip(theta, colatitude, strict=True)]
+    assert np.mean(covered) > 0.8
