@@ -41,8 +41,8 @@ class PixelPool:
         rows = [p.target, p.slope, p.color_weight[:, None], p.coverage[:, None], p.coverage_weight[:, None]]
         return cls(
             slots=np.concatenate([p.opaque[:, None], p.layers], axis=1),
-            fragments=np.concatenate(fragments, axis=1).astype(np.float32),
-            pixels=np.concatenate(rows, axis=1).astype(np.float32),
+            fragments=np.concatenate(fragments, axis=1, dtype=np.float32),
+            pixels=np.concatenate(rows, axis=1, dtype=np.float32),
             batch=batch,
             share=share,
         )

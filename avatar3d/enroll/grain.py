@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-from scipy.ndimage import map_coordinates
+
+from avatar3d.field.loops import wrapped_trilinear
 
 # Cell sizes of the noise, mm: pores, fine relief, mottling, blotches.
 CELLS_MM = np.array([0.6, 1.2, 2.4, 4.8])
@@ -12,7 +13,7 @@ CELLS_MM = np.array([0.6, 1.2, 2.4, 4.8])
 CLEAR_SKIN = np.array([0.016, 0.011, 0.005, 0.003])
 MOST = 1.5 * CLEAR_SKIN  # a noisy or compressed photo is not copied beyond this
 CHROMA_SHARE = 0.35  # of the grain that differs between channels
-TILE = 48  # cells a side of the noise cube, repeated by reflection
+TILE = 48  # cells a side of the noise cube, repeated
 
 
 def band_strengths(picture: np.ndarray, skin: np.ndarray, mm_px: float) -> np.ndarray:
@@ -47,7 +48,7 @@ def grain(positions_mm: np.ndarray, strengths: np.ndarray, seed: int) -> np.ndar
         amount = strengths[:, band].astype(np.float32)
         if not amount.any():
             continue
-        places = (positions_mm / cell).T.astype(np.float32)
+        places = (positions_mm / cell).astype(np.float32)
         luma = _noise(rng, places)
         out += (amount * luma * np.float32(np.sqrt(1 - CHROMA_SHARE**2)))[:, None]
         if cell >= 2:
@@ -57,7 +58,8 @@ def grain(positions_mm: np.ndarray, strengths: np.ndarray, seed: int) -> np.ndar
 
 
 def _noise(rng: np.random.Generator, places: np.ndarray) -> np.ndarray:
-    """(N,) unit-variance trilinear noise at (3, N) cell coordinates."""
+    """(N,) unit-variance trilinear noise at (N, 3) cell coordinates."""
     cube = rng.standard_normal((TILE, TILE, TILE)).astype(np.float32)
-    values = map_coordinates(cube, places, order=1, mode="grid-wrap", prefilter=False)
+    values = np.empty(len(places), np.float32)
+    wrapped_trilinear(cube, places, values)
     return values / max(float(values.std()), 1e-6)

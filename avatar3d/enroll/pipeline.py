@@ -47,7 +47,7 @@ from avatar3d.head.model import HeadModel
 from avatar3d.photo import load_photo
 from avatar3d.progress import ProgressCallback, silent
 from avatar3d.render.frame import RenderOptions
-from avatar3d.render.reference import ReferenceRenderer
+from avatar3d.render.reference import ReferenceRenderer, fragments_kept
 
 SEGMENT_SIZE_PX = 640  # the head with its hair at WORK_IOD_PX
 # The skin is painted at the photo's own resolution up to this distance between the eyes: a texel of the face is then a pixel.
@@ -193,17 +193,18 @@ def enroll(
     strands = segmentation.hair_alpha if hat is None else segmentation.without_hat().hair_alpha
     matte, hair_alpha = (between(mask, coarse, seen) for mask in (segmentation.matte, strands))
     evidence = PhotoEvidence(seen.rgb, seen.camera, fit.motion, matte, hair_alpha)
-    with watch("refine_hair"):
-        avatar = refine_hair(avatar, evidence, None if hair is None else hair.growth)
+    with fragments_kept(seen.camera):
+        with watch("refine_hair"):
+            avatar = refine_hair(avatar, evidence, None if hair is None else hair.growth)
 
-    training: TrainReport | None = None
-    if options.field:
-        with watch("field"):
-            avatar, training = _train(avatar, evidence, make_generator(evidence), options, progress)
+        training: TrainReport | None = None
+        if options.field:
+            with watch("field"):
+                avatar, training = _train(avatar, evidence, make_generator(evidence), options, progress)
 
-    progress(0.95, "comparing with the photo")
-    with watch("compare"):
-        without, with_field = _compare(avatar, fit.motion, seen, matte)
+        progress(0.95, "comparing with the photo")
+        with watch("compare"):
+            without, with_field = _compare(avatar, fit.motion, seen, matte)
     avatar.provenance = {
         "made_by": f"avatar3d {__version__}",
         "date": date.today().isoformat(),

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from avatar3d.camera import Camera
 from avatar3d.field.shells import UvRaster, uv_raster
 from avatar3d.head.model import MOUTH_BAG, SKIN, HeadModel
+from avatar3d.jit import njit
 from avatar3d.render.raster import nearest, rasterise
 
 SPLIT = 4  # small triangles along a base edge: nodes about 1.2 mm apart on the face
@@ -181,7 +181,7 @@ def _lattice_weights(barycentric: np.ndarray, local: np.ndarray, row: np.ndarray
     return nodes, weights
 
 
-@njit(cache=True)
+@njit()
 def _look_up_lattice(barycentric, local, row, index, nodes, weights):  # type: ignore[no-untyped-def]
     part, cell, place = np.empty(3), np.empty(3, np.int64), np.empty(3)
     split = index.shape[0] - 1

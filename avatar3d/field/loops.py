@@ -92,3 +92,58 @@ def hold_texels(corners: np.ndarray, owner: np.ndarray, barycentric: np.ndarray)
                     barycentric[row, column, 0] = wa
                     barycentric[row, column, 1] = wb
                     barycentric[row, column, 2] = wc
+
+
+@njit(fastmath=True)
+def mean_over_views(
+    static: np.ndarray, shifts: np.ndarray, weight: np.ndarray, bias: np.ndarray, scale: np.ndarray, out: np.ndarray
+) -> None:
+    """Fill `out` (N, 4) with the mean over views of the field's bounded answers.
+
+    static: (N, H) hidden values that do not depend on the view. shifts: (D, H) what each view adds. weight (4, H), bias (4,): the
+    last layer. scale: (4,) of its answers, softly bounded by x / (1 + |x|). Points lie side by side for the sake of vector units.
+    """
+    count, hidden = static.shape
+    block = 256
+    turned = np.empty((hidden, block), np.float32)
+    answer, total = np.empty((4, block), np.float32), np.empty((4, block), np.float32)
+    for start in range(0, count, block):
+        size = min(block, count - start)
+        for i in range(size):
+            for h in range(hidden):
+                turned[h, i] = static[start + i, h]
+        total[:] = 0
+        for view in range(len(shifts)):
+            for k in range(4):
+                answer[k] = bias[k]
+            for h in range(hidden):
+                shift, w0, w1, w2, w3 = shifts[view, h], weight[0, h], weight[1, h], weight[2, h], weight[3, h]
+                for i in range(block):
+                    value = max(turned[h, i] + shift, np.float32(0))
+                    answer[0, i] += w0 * value
+                    answer[1, i] += w1 * value
+                    answer[2, i] += w2 * value
+                    answer[3, i] += w3 * value
+            for k in range(4):
+                for i in range(block):
+                    total[k, i] += answer[k, i] / (np.float32(1) + abs(answer[k, i]))
+        for i in range(size):
+            for k in range(4):
+                out[start + i, k] = total[k, i] * scale[k] / np.float32(len(shifts))
+
+
+@njit()
+def wrapped_trilinear(cube: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
+    """Fill `out` (N,) f32 with trilinear samples of a cube (S, S, S) f32 that repeats itself, at places (N, 3) f32 in its cells."""
+    side = cube.shape[0]
+    one = np.float32(1)
+    for i in range(len(out)):
+        fx, fy, fz = np.floor(places[i, 0]), np.floor(places[i, 1]), np.floor(places[i, 2])
+        x, y, z = places[i, 0] - fx, places[i, 1] - fy, places[i, 2] - fz
+        x0, y0, z0 = int(fx) % side, int(fy) % side, int(fz) % side
+        x1, y1, z1 = (x0 + 1) % side, (y0 + 1) % side, (z0 + 1) % side
+        near = (cube[x0, y0, z0] * (one - z) + cube[x0, y0, z1] * z) * (one - y)
+        near += (cube[x0, y1, z0] * (one - z) + cube[x0, y1, z1] * z) * y
+        far = (cube[x1, y0, z0] * (one - z) + cube[x1, y0, z1] * z) * (one - y)
+        far += (cube[x1, y1, z0] * (one - z) + cube[x1, y1, z1] * z) * y
+        out[i] = near * (one - x) + far * x

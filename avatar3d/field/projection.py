@@ -41,13 +41,17 @@ class FieldAt:
         self._static = encoded @ params.weights[0][:, : self._grid].T + params.biases[0]
         self._scale = np.array([params.color_bound] * 3 + [params.alpha_bound], np.float32)
 
-    def _views(self, part: slice, motion: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    def _shifts(self, motion: np.ndarray, directions: np.ndarray) -> np.ndarray:
+        """(D, H) f32 what directions and motion add to the hidden layer, before its rectifier."""
         first = self._params.weights[0]
         harmonics = spherical_harmonics(directions).astype(np.float32)
-        per_direction = harmonics @ first[:, self._grid : self._grid + HARMONICS].T
-        static = self._static[part] + first[:, self._grid + HARMONICS :] @ np.asarray(motion, np.float32)
+        shifts = harmonics @ first[:, self._grid : self._grid + HARMONICS].T
+        return shifts + first[:, self._grid + HARMONICS :] @ np.asarray(motion, np.float32)
+
+    def _views(self, part: slice, motion: np.ndarray, directions: np.ndarray) -> np.ndarray:
+        static = self._static[part]
         values = np.empty((len(directions), len(static), 4), np.float32)
-        for index, shift in enumerate(per_direction):
+        for index, shift in enumerate(self._shifts(motion, directions)):
             value = static + shift
             for weight, bias in zip(self._params.weights[1:], self._params.biases[1:], strict=True):
                 value = np.maximum(value, 0) @ weight.T + bias
@@ -66,6 +70,12 @@ class FieldAt:
         """(N, 4) f32 mean of residual and opacity change over `count` cosine-weighted directions."""
         directions = cosine_directions(count)
         out = np.empty((self.count, 4), np.float32)
+        if len(self._params.weights) == 2:
+            from avatar3d.field.loops import mean_over_views
+
+            shifts = self._shifts(motion, directions)
+            mean_over_views(self._static, shifts, self._params.weights[1], self._params.biases[1], self._scale, out)
+            return out
         for part in self._parts():
             out[part] = self._views(part, motion, directions).mean(0)
         return out

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numba
 import numpy as np
@@ -100,12 +102,64 @@ def _hair_fragments(scene: Scene, camera: Camera, level: int, raster: Raster, ve
     )  # fmt: skip
 
 
+class _Kept:
+    """The fragments of a scene at one camera, and what they were made of."""
+
+    def __init__(self, camera: Camera) -> None:
+        self._view = _numbers(camera)
+        self._made: tuple[list[Any], bytes] | None = None
+        self._drawn: list[Fragments] = []
+
+    def drawn(self, scene: Scene, camera: Camera) -> list[Fragments] | None:
+        """The fragments of a scene that differs in textures at most from the last one; None at any other camera."""
+        if _numbers(camera) != self._view:
+            return None
+        avatar, hair = scene.avatar, scene.avatar.hair
+        shapes = [avatar.vertices, avatar.faces, avatar.part, avatar.uv, avatar.weld, avatar.expression, avatar.head_weight,
+                  avatar.vertex_alpha, avatar.field_weight, avatar.joints, avatar.light]  # fmt: skip
+        if hair is not None:
+            shapes += [hair.base, hair.extent, hair.levels, hair.faces, hair.uv, hair.weld]
+        numbers = np.float64(avatar.shading_power).tobytes() + _numbers(scene.motion)
+        same = self._made is not None and len(shapes) == len(self._made[0]) and numbers == self._made[1]
+        if not (same and all(mine is theirs for mine, theirs in zip(shapes, self._made[0], strict=True))):  # type: ignore[index]
+            self._drawn, self._made = _fragments(scene, camera, True), (shapes, numbers)
+        return list(self._drawn)
+
+
+def _numbers(value: Camera | MotionCode) -> bytes:
+    """What tells a camera or a motion from others for drawing."""
+    if isinstance(value, Camera):
+        parts = [value.width, value.height, value.intrinsics, value.rotation, value.translation, value.near_m, value.far_m]
+    else:
+        parts = [value.weights, value.rotation, value.translation, value.gaze]
+    return b"".join(np.asarray(part, np.float64).tobytes() for part in parts)
+
+
+_KEPT: ContextVar[_Kept | None] = ContextVar("fragments kept", default=None)
+
+
+@contextmanager
+def fragments_kept(camera: Camera) -> Iterator[None]:
+    """Inside, `fragments` at this camera are made once for each shape: enrolment draws one head there many times, newly coloured."""
+    token = _KEPT.set(_Kept(camera))
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
 def fragments(scene: Scene, camera: Camera, hair: bool = True) -> list[Fragments]:
     """The fragments of every surface in drawing order: head, its faded rim, hair levels 0 to K − 1.
 
     Of the head and of its rim only the front-most fragment of each pixel is given, of a hair level all that are not behind
     the head: level 0 from both sides, the others from outside. What level 0 hides depends on its opacity; see `composite`.
     """
+    kept = _KEPT.get()
+    drawn = kept.drawn(scene, camera) if kept is not None and hair else None
+    return _fragments(scene, camera, hair) if drawn is None else drawn
+
+
+def _fragments(scene: Scene, camera: Camera, hair: bool) -> list[Fragments]:
     layout = scene.layout
     directions = view_directions(scene.vertices, scene.normals, camera.center)
     limit = np.full((camera.height, camera.width), np.inf, np.float32)

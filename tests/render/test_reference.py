@@ -18,6 +18,7 @@ from avatar3d.render.reference import (
     ReferenceRenderer,
     composite,
     fragments,
+    fragments_kept,
     live_residual,
     shade_fragments,
     textures_of,
@@ -186,3 +187,27 @@ def test_the_picture_is_one_with_gradients_or_without(scene: Scene) -> None:
         quick = drawn()
     assert quick[:, 3].max() > 0.9
     torch.testing.assert_close(quick, drawn(), rtol=0, atol=1e-6)
+
+
+def test_fragments_that_are_kept_follow_every_change_of_shape(avatar: Avatar, moved: MotionCode) -> None:
+    camera, other = view(0.4, 0.1, SIZE, SIZE), view(-0.3, 0.1, SIZE, SIZE)
+    hair = avatar.hair
+    assert hair is not None
+    darker = replace(avatar, base_color=avatar.base_color // 2, hair=replace(hair, color=hair.color // 2))
+    wider = replace(avatar, vertices=avatar.vertices * np.float32(1.1))
+    thicker = replace(avatar, hair=replace(hair, extent=hair.extent * np.float32(1.5)))
+    drawn = [
+        (one, motion, place)
+        for one in (avatar, darker, wider, thicker, avatar)
+        for motion in (moved, MotionCode())
+        for place in (camera, other)
+    ]
+    renderer = ReferenceRenderer()
+    plain = [renderer.render(one, motion, [place], RenderOptions(form="mesh"))[0].rgba for one, motion, place in drawn]
+    with fragments_kept(camera):
+        kept = [renderer.render(one, motion, [place], RenderOptions(form="mesh"))[0].rgba for one, motion, place in drawn]
+        again = fragments(build_scene(avatar, moved), camera)
+        assert again[0] is fragments(build_scene(darker, moved), camera)[0]
+        assert again[0] is not fragments(build_scene(wider, moved), camera)[0]
+    for one, two in zip(plain, kept, strict=True):
+        np.testing.assert_array_equal(one, two)
