@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import cv2
 import numpy as np
@@ -15,6 +16,8 @@ from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import EYES, HeadModel
 
 IRIS = ((473, (474, 475, 476, 477)), (468, (469, 470, 471, 472)))  # centre and ring, left and right eye
+# The landmarks along the upper and the lower lid of the left and the right eye, with both corners.
+LIDS = tuple(((*eye[8:], eye[0]), eye[:9]) for eye in (EYE_LEFT, EYE_RIGHT))
 IRIS_LIMITS = (0.85, 1.15)  # of the usual iris; beyond them the landmarks are wrong
 RINGS = 8  # radial bins of the iris
 PUPIL = 0.36  # of the iris's radius, in room light
@@ -31,7 +34,9 @@ SCLERA_GAIN = 1.25  # the photo's lies under the lid's shade, which is painted a
 VESSEL = np.array([0.0, -0.16, -0.15])  # relative change in a corner full of vessels
 IRIS_GAIN = 1.05  # the photo's iris lies under lids and lashes; its albedo is a little brighter
 CAUSTIC = 0.30  # the cornea throws the light onto the iris's far side, which glows
-LID_SHADE, LOWER_SHADE = 0.60, 0.18  # under the upper and the lower lid
+# Lids and their lashes shade the ball: so much at their edge, fading over so many millimetres, of the upper and the lower lid.
+UPPER_SHADE, UPPER_SHADE_MM = 0.66, 1.5
+LOWER_SHADE, LOWER_SHADE_MM = 0.30, 0.7
 CORNER_SHADE = 0.45  # where both lids meet
 # Teeth are told from lips and tongue by how little redder than blue they are.
 TOOTH_LEAST_BLUE = 0.5
@@ -61,11 +66,12 @@ def limbus_angles(eyes: EyeColors, mm_px: float, fit: FaceFit, head: HeadModel) 
 
 
 def paint_eyes(
-    linear: np.ndarray, eyes: EyeColors, limbus: tuple[float, float], light: np.ndarray, head: HeadModel, texels: Atlas
-) -> None:
+    linear: np.ndarray, eyes: EyeColors, limbus: tuple[float, float], light: np.ndarray, vertices: np.ndarray, head: HeadModel,
+    texels: Atlas,
+) -> None:  # fmt: skip
     """Write linear colours of both eyeballs into (T, 3) texels of the atlas's raster, in place.
 
-    limbus: see limbus_angles. light: (3,) unit direction to the light.
+    limbus: see limbus_angles. light: (3,) unit direction to the light. vertices: (V, 3) the neutral head, whose lids shade the eyes.
     """
     of_eye = np.flatnonzero(head.part[texels.raster.triangle] == EYES)
     uv = texels.raster.interpolate(head.faces, head.uv, of_eye)
@@ -74,7 +80,45 @@ def paint_eyes(
         chosen = of_eye[near]
         polar, azimuth = head.eye_uv[eye].polar(uv[near])
         nasal = np.pi if eye == 0 else 0.0  # azimuth toward the nose
-        linear[chosen] = eye_color(polar, azimuth, limbus[eye], eyes.iris, eyes.white, nasal, light)
+        color = eye_color(polar, azimuth, limbus[eye], eyes.iris, eyes.white, nasal, light)
+        linear[chosen] = color * _lid_shade(polar, azimuth, eye, vertices, head)[:, None]
+
+
+def _lid_shade(polar: np.ndarray, azimuth: np.ndarray, eye: int, vertices: np.ndarray, head: HeadModel) -> np.ndarray:
+    """(N,) share of the light that the resting lids leave at polar angles and azimuths (N,) of an eyeball.
+
+    The shade is painted on the ball and turns with it; so does the upper lid, which follows the gaze up and down.
+    """
+    centre, radius = head.eye_centres(vertices)[eye], head.eye_radii(vertices)[eye]
+
+    def flat(directions: np.ndarray) -> np.ndarray:
+        """(..., 2) millimetres along the ball from the optical axis, rightward and up in the picture of the face."""
+        angle = np.arctan2(np.hypot(directions[..., 0], directions[..., 1]), directions[..., 2])
+        across = np.maximum(np.hypot(directions[..., 0], directions[..., 1]), 1e-9)
+        return 1000 * radius * (angle / across)[..., None] * directions[..., :2]
+
+    place = 1000 * radius * polar[:, None] * np.stack([np.cos(azimuth), np.sin(azimuth)], 1)
+    left = np.ones(len(polar))
+    upper, lower = LIDS[eye]
+    for lid, above, strength, reach in ((upper, 1, UPPER_SHADE, UPPER_SHADE_MM), (lower, -1, LOWER_SHADE, LOWER_SHADE_MM)):
+        corners = vertices[head.landmark_tri[list(lid)]] * head.landmark_bary[list(lid)][..., None]
+        edge = flat(corners.sum(1) - centre)
+        edge = edge[np.argsort(edge[:, 0])]
+        # Beyond the edge lies what only wide open eyes show: it is as dark as the edge.
+        under = above * (np.interp(place[:, 0], edge[:, 0], edge[:, 1]) - place[:, 1])
+        distance = np.where(under > 0, _to_line(place, edge), 0)
+        left *= 1 - strength * np.exp(-distance / reach)
+    return left
+
+
+def _to_line(points: np.ndarray, line: np.ndarray) -> np.ndarray:
+    """(N,) distance of points (N, 2) to a line through (K, 2)."""
+    nearest = np.full(len(points), np.inf)
+    for start, end in pairwise(line):
+        step = end - start
+        along = np.clip(((points - start) @ step) / max(float(step @ step), 1e-12), 0, 1)
+        nearest = np.minimum(nearest, np.linalg.norm(points - start - along[:, None] * step, axis=1))
+    return nearest
 
 
 def eye_color(
@@ -110,10 +154,7 @@ def eye_color(
     sclera = sclera * (1 - CORNER_SHADE * toward_corner * sideways)[:, None]
     edge = 1 / (1 + np.exp(-(radius - 1) / LIMBUS_EDGE))[:, None]
     color = iris * (1 - edge) + sclera * edge
-    # Lids shade the ball; lashes too. A resting lid covers it from about 0.35 rad up.
-    up = np.sin(polar) * np.sin(azimuth)
-    shade = 1 - LID_SHADE * np.clip((up - 0.10) / 0.34, 0, 1) - LOWER_SHADE * np.clip((-up - 0.22) / 0.3, 0, 1)
-    return np.clip(color * shade[:, None], 0, 1).astype(np.float32)
+    return np.clip(color, 0, 1).astype(np.float32)
 
 
 def _ring_noise(rng: np.random.Generator, azimuth: np.ndarray, count: int) -> np.ndarray:

@@ -14,6 +14,8 @@ from avatar3d.enroll.surface import Atlas
 from avatar3d.head.model import EYE_DISC_POLAR_RAD, EYE_DISC_RADIUS, EYES, SKIN, HeadModel
 
 RIM_SHARE = 0.9  # of the photo in a lid's rim; the rest keeps the painted one's crispness
+# A lash line is darker than what lies beside it, and the fit may miss it by this much: the darkest near by is taken.
+LASH_LINE_MM = 0.6
 RIM_MM = 0.5  # around the lids' landmarks the photo still counts over this width, and fades over as much again
 MIN_OPENING_MM = 2.0  # a narrower slit shows lashes only
 FACING = (0.35, 0.6)  # cosine to the viewing ray over which the photo is believed
@@ -21,9 +23,9 @@ LASH_LINE = 0.75  # of the skin's brightness that a lid's rim has at most
 # The lower lid's edge, up to so far from the eyeball: bare and pink, without the lash line's shade.
 WET_MM, WET_LINE = (0.3, 0.7), np.array([0.98, 0.90, 0.90])
 LOWER_LID_M = 0.001  # below the eye's middle
-EDGE_MM = 1.2  # inside the lids' outline the photo takes over from the painted eyeball across this width: no lash is printed on it
+EDGE_MM = 0.6  # inside the lids' outline the photo takes over from the painted eyeball across this width: no lash is printed on it
 # The photo gives an eyeball its tone, not its drawing: what it prints of lids and lashes would turn with the gaze.
-TONE_MM = 1.1  # standard deviation of the blur of the photo's tone over the painted one's
+TONE_MM = 0.7  # standard deviation of the blur of the photo's tone over the painted one's
 IRIS_INNER, WHITE_OUTER = 0.92, 1.12  # of the iris's radius: between them the photo's limbus is not quite where the painted one is
 IRIS_BRIGHTEST = 1.5  # of the iris's median tone: what is brighter is a lamp's reflection, which the renderer adds itself
 TONE_RANGE = (0.25, 1.6)  # of the tone at one place
@@ -47,6 +49,8 @@ def show_eyes(
     """
     points = picture.landmarks_px[:, :2]
     light = srgb_to_linear(picture.rgb)
+    side_px = 2 * max(1, round(LASH_LINE_MM * nodes.mm_px)) + 1
+    lashes = cv2.erode(light, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side_px, side_px)))
     raster = texels.raster
     of_part = head.part[raster.triangle]
     side = np.sign(raster.interpolate(head.faces, head.vertices[:, :1])[:, 0])
@@ -68,7 +72,7 @@ def show_eyes(
         parts = [(weight * (polar < IRIS_INNER), 0.5), (weight * (polar > WHITE_OUTER), WHITE_QUANTILE)]
         eyes.append((eye, seen.rows, tone, parts, outside))
         # The rims of the lids bear the lash line, which is narrower than the skin's own look at the photo resolves.
-        rim = look(np.flatnonzero(lid_rim & (side == sign)), light, picture, nodes, shade_vertex, head, texels)
+        rim = look(np.flatnonzero(lid_rim & (side == sign)), lashes, picture, nodes, shade_vertex, head, texels)
         weight = RIM_SHARE * ramp(sample(depth_mm, rim.pixels), (-2 * RIM_MM, -RIM_MM))[:, None]
         painted = linear[rim.rows]
         line = painted + weight * (np.minimum(rim.albedo, LASH_LINE * painted) - painted)

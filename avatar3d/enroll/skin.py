@@ -162,7 +162,7 @@ def build_skin(
     linear = atlas_encoded**GAMMA
     paint_parts(linear, head, texels, eyes.exposure)
     limbus = limbus_angles(eyes, nodes.mm_px, view.fit, head)
-    paint_eyes(linear, eyes, limbus, light_direction(view.light), head, texels)
+    paint_eyes(linear, eyes, limbus, light_direction(view.light), view.fit.neutral_vertices, head, texels)
     show_eyes(linear, view.picture, nodes, shade_vertex, limbus, head, texels)
     shade_mouth(linear, view.picture, nodes, shade_vertex, head, texels)
     if (view.picture.rgb == view.picture.rgb[..., :1]).all():

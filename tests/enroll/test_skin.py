@@ -213,6 +213,27 @@ def test_eyes_are_painted_with_the_photos_iris_a_pupil_and_a_white(calm, head):
         assert skin.base_color[row, column + int(np.argmin(np.abs(polar - 0.6)))].min() > 150, "white"
 
 
+def test_lids_shade_the_white_most_at_their_edge_and_the_upper_one_most(calm, head):
+    skin, fit = calm[3], calm[1]
+    size = skin.base_color.shape[0]
+    light = srgb_to_linear(skin.base_color).mean(-1)
+    for eye, ids in enumerate((EYE_LEFT, EYE_RIGHT)):
+        corners = fit.neutral_vertices[head.landmark_tri[list(ids)]] * head.landmark_bary[list(ids)][..., None]
+        edge = corners.sum(1) - head.eye_centres(fit.neutral_vertices)[eye]
+        top, bottom = (float(np.arctan2(height, edge[edge[:, 1].argmax(), 2])) for height in (edge[:, 1].max(), edge[:, 1].min()))
+        assert bottom < 0 < top
+
+        def white(up: float, eye: int = eye) -> float:
+            """Beside the iris, `up` radians above the optical axis."""
+            side = 0.62
+            place = head.eye_uv[eye].place(np.array([np.hypot(side, up)]), np.array([np.arctan2(up, side if eye else -side)]))[0]
+            column, row = (place * size).astype(int)
+            return float(light[row - 2 : row + 3, column - 2 : column + 3].mean())
+
+        middle = white((top + bottom) / 2)
+        assert white(top) < 0.8 * middle and white(top) < white(bottom) < middle
+
+
 def test_teeth_are_ivory_and_the_mouth_dark_red(calm, head):
     from avatar3d.field.shells import uv_raster
 
