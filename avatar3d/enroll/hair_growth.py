@@ -29,6 +29,9 @@ SOURCES, MIN_SOURCES = 1500, 40  # places tried where the photo shows hair, kept
 # Cosine to the photo's camera over which single strands come from the photo (further off they are drawn out into smears), and the
 # tone beneath them.
 SEEN_FACING, TONED_FACING = (0.42, 0.66), (0.25, 0.48)
+# What is broader than a few strands comes from the photo further still: drawn out three times it is no streak, and single strands
+# that were made lie over it.
+BROAD_FACING, BROAD_TEXELS = (0.14, 0.32), 3.6
 STRAIGHT_M = (0.004, 0.030)  # length of the photo's strands from which on hair begins to be straight: curls and stubble are no streaks
 BANDS_TEXELS = (0.9, 1.8, 3.6, 7.2, 14.4, 28.8)  # blurs between which the strands' bands lie; above the last is the tone
 BAND_GAIN = (0.6, 1.8)  # by which a band of made strands may be changed
@@ -65,14 +68,16 @@ CONTINUING_WIDTH, CONTINUING_LENGTH, CONTINUING_LAYERS = 0.7, 1.5, 3.0  # over t
 class HairGrowth:
     """What was grown, on the colour texture's grid (H, W).
 
-    seen, toned: f32 in [0, 1], share of strands and of tone that come from the photo. photo: f32 in [0, 1], seen in the shapes
-    of whole locks. height: f32 in [0, 1], evenly spread. source: (2, H, W, 2) f32 texels (x, y) whose strands the two upper locks
-    show; share: f32 in [0, 1] of the first. lock_tone, strands: f32 of about unit variance, uneven tones from lock to lock and
-    single hairs. shade: (H, W, 3) f32 logarithm of the light. covered: bool, hair. step: (H, W, 2) f32 texels along the flow.
-    hem: f32 in [0, 1], near the lower edge. long: hair hides the ears. join: doublings of a texel by which strands are drawn out.
+    seen, broad, toned: f32 in [0, 1], share of strands, of what is broader than them, and of tone that come from the photo. photo:
+    f32 in [0, 1], seen in the shapes of whole locks. height: f32 in [0, 1], evenly spread. source: (2, H, W, 2) f32 texels (x, y)
+    whose strands the two upper locks show; share: f32 in [0, 1] of the first. lock_tone, strands: f32 of about unit variance,
+    uneven tones from lock to lock and single hairs. shade: (H, W, 3) f32 logarithm of the light. covered: bool, hair. step: (H, W,
+    2) f32 texels along the flow. hem: f32 in [0, 1], near the lower edge. long: hair hides the ears. join: doublings of a texel by
+    which strands are drawn out.
     """
 
     seen: np.ndarray
+    broad: np.ndarray
     toned: np.ndarray
     photo: np.ndarray
     height: np.ndarray
@@ -128,6 +133,7 @@ def grow(
     hem = np.exp(-np.clip(enlarge(inside_m, *size), 0, None) / HEM_REACH_M)
     return HairGrowth(
         seen=seen.astype(np.float32),
+        broad=(smoothstep(*BROAD_FACING, facing) * solid).astype(np.float32),
         toned=(smoothstep(*TONED_FACING, facing) * solid).astype(np.float32),
         photo=photo.astype(np.float32),
         height=uniform(locks.height[0], coverage > 0.3),
@@ -278,7 +284,9 @@ def dress(color: np.ndarray, growth: HairGrowth) -> np.ndarray:
     base = _carried_tone(seen_tone, growth, slope)
     photo, own = growth.photo[..., None], growth.toned[..., None]
     base = seen_tone * own + base * (1 - own)
-    result = base + photo * detail + (1 - photo) * made
+    made = base + made
+    made += growth.broad[..., None] * (_weighted_blur(tone, growth.broad + 1e-5, BROAD_TEXELS) - blur(made, BROAD_TEXELS))
+    result = photo * (base + detail) + (1 - photo) * made
     return np.clip(np.exp(result) - TONE_OFFSET, 0.0, 1.0)
 
 

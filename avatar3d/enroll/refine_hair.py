@@ -40,7 +40,7 @@ TONE_OFFSET, MAX_TONE_CHANGE = 0.02, 0.8
 PIT_TONE, MAX_PIT_TONE, PIT_REACH = 0.5, 0.85, 0.07  # reach: of the texture's height
 # To the photo's camera, between which a colour seen in the photo begins to be believed; and the same once strands were grown over
 # what is seen edge-on, which then stay.
-SEEN_COSINE, SETTLED_COSINE = (0.31, 0.54), (0.48, 0.72)
+SEEN_COSINE, SETTLED_COSINE = (0.14, 0.32), (0.48, 0.72)
 
 
 def refine_hair(avatar: Avatar, evidence: PhotoEvidence, growth: HairGrowth | None = None) -> Avatar:

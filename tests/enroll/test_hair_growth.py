@@ -104,8 +104,18 @@ def test_what_the_photo_shows_stays_and_what_is_made_has_its_colour_and_contrast
     assert 0.5 < tone[made].std(0).mean() / tone[kept].std(0).mean() < 1.5
 
 
+def test_broad_locks_of_the_photo_stay_where_it_sees_them_edge_on(growth):
+    rows, columns = growth.seen.shape
+    waves = 0.4 * np.sin(np.arange(rows) / rows * 2 * np.pi * 20)[:, None] * np.ones(columns)
+    tone = np.log(0.1) + np.where(growth.broad > 0, waves, 0)
+    dressed = np.log(dress(np.exp(tone)[..., None].repeat(3, -1).astype(np.float32), growth) + TONE_OFFSET).mean(-1)
+    edge_on = (growth.broad > 0.95) & (growth.photo < 0.05)
+    assert edge_on.sum() > 1000
+    assert np.corrcoef(dressed[edge_on], tone[edge_on])[0, 1] > 0.8
+
+
 def test_too_little_hair_in_the_photo_still_gets_strands(growth):
-    blind = replace(growth, seen=0 * growth.seen, toned=0.01 * growth.toned, photo=0 * growth.photo)
+    blind = replace(growth, seen=0 * growth.seen, broad=0 * growth.broad, toned=0.01 * growth.toned, photo=0 * growth.photo)
     color = np.full((*growth.seen.shape, 3), 0.1, np.float32)
     dressed = dress(color, blind)
     made = dressed[growth.covered]
