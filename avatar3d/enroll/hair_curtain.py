@@ -106,7 +106,10 @@ def hanging_curtain(
     lift = lift * smoothstep(*BEHIND_M, plane - z) * smoothstep(0.0, 0.25, 1 - np.abs(x) / by_height((left.outer, right.outer), x, y))
     radius = np.maximum(blur(radius + lift, 1.0), scalp)
     x, y, z = np.moveaxis(centre + rays * radius[..., None], -1, 0)
-    hem = np.where(z < plane, (left.hem + right.hem) / 2, np.where(x < 0, left.hem, right.hem))
+    # Behind it is as long as the longer side: the other one may lie on the shoulder, or be hidden by it.
+    beside = np.clip(np.abs(x) / by_height((left.outer, right.outer), x, y), 0, 1)
+    own = np.where(x < 0, left.hem, right.hem)
+    hem = np.where(z < plane, own * beside + min(left.hem, right.hem) * (1 - beside), own)
     inner = np.where(z < plane, -1.0, by_height((left.inner, right.inner), x, y))
     hem = np.maximum(hem, float(skin[:, 1].min()) + ABOVE_BUST_M)
     region = smoothstep(-EDGE_M, EDGE_M, y - hem - hem_wave) * smoothstep(-EDGE_M, EDGE_M, np.abs(x) - inner)

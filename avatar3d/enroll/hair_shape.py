@@ -25,7 +25,7 @@ OUTLINE_BINS = 360
 SPUR_BINS, SPUR_PX = 5, 3.0  # outline bumps narrower than this many bins and higher than this many pixels are cut off
 TURNED_DEG = 6.0  # from this yaw on one side of the head is seen better
 RELIEF_SHARE, MAX_RELIEF_M = 0.06, 0.0013  # height of locks where the photo does not show them, over the thickness
-MIN_THICKNESS_M, MAX_THICKNESS_M = 0.0015, 0.070
+MIN_THICKNESS_M, MAX_THICKNESS_M, MAX_HANGING_M = 0.0015, 0.070, 0.110  # the last where a curtain goes on below
 RIM_THICKNESS_M = 0.0018  # at the hairline, so that the base clears the skin's own facets
 START_SHORT_M, START_LONG_M = 0.004, 0.012
 CRANIUM_RADIUS_M = 0.088  # the rays' centre lies this far under the top of the head
@@ -337,7 +337,8 @@ class _Solver:
         scale = np.where(known, wanted / np.maximum(reach, 1.0), 1.0)
         bins, _ = self.outline.bins(self._pixels(self.centre + self.rays * radius[..., None]))
         above_rim = scale[bins] * radius - self.scalp - RIM_THICKNESS_M
-        target = np.clip(RIM_THICKNESS_M + above_rim / np.maximum(taper, MIN_TAPER), MIN_THICKNESS_M, MAX_THICKNESS_M)
+        most = MAX_THICKNESS_M if self.curtain is None else MAX_HANGING_M
+        target = np.clip(RIM_THICKNESS_M + above_rim / np.maximum(taper, MIN_TAPER), MIN_THICKNESS_M, most)
         rim = np.exp(-((self.facing / RIM_WIDTH) ** 2))
         weight = np.where(known[bins] & (rim > 0.1), rim, 0.0) * (1 - self.hangs)
         strong = weight > 0.3
@@ -351,7 +352,7 @@ class _Solver:
         cropped = 0.0 if self.covered else np.clip((MEDIUM_M - mean) / (MEDIUM_M - CROPPED_M), 0, 1)
         screen = THICKNESS_SCREEN + cropped * (CROPPED_THICKNESS_SCREEN - THICKNESS_SCREEN)
         filled = self.harmonic.fill(target, 8 * weight + 1e-6, screen, mean, start=thickness)
-        return np.clip(filled, MIN_THICKNESS_M, MAX_THICKNESS_M), mean
+        return np.clip(filled, MIN_THICKNESS_M, most), mean
 
     def _taper(self, region: np.ndarray) -> np.ndarray:
         """Share of the thickness above the rim's: it falls steeply at the outline, over some centimetres where the face is seen."""

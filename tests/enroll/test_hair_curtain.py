@@ -57,6 +57,18 @@ def test_hair_over_one_shoulder_stays_there(painted):
     assert points[low, 0].min() > -NARROW_M, "behind the neck, which hides it"
 
 
+def test_the_back_hangs_as_low_as_the_longer_side(painted):
+    halves = np.arange(SIZE) > SIZE / 2
+    uneven = (curtains(painted, -0.17) & halves) | (curtains(painted, -0.11) & ~halves)
+    shape = build_shape(painted.work, seen(painted, uneven), painted.fit.vertices, painted.head)
+    points = shape.points(shape.radius)
+    hair = shape.coverage > 0.5
+    behind = hair & (points[..., 2] < PLANE_M - 0.04) & (np.abs(points[..., 0]) < 0.02)
+    assert points[behind, 1].min() < -0.15
+    short = hair & (np.abs(points[..., 2] - PLANE_M) < 0.01) & (points[..., 0] < -0.06)
+    assert points[short, 1].min() > -0.13
+
+
 def test_hair_that_ends_above_the_chin_hangs_nowhere(painted):
     shape = build_shape(painted.work, seen(painted, curtains(painted, -0.06)), painted.fit.vertices, painted.head)
     chin = painted.head.landmark_points(painted.fit.vertices)[CHIN, 1]
