@@ -99,9 +99,14 @@ def _keep_mode(target: Path, temporary: Path) -> None:
 def check_writable(path: str | Path) -> None:
     """Raise the InputError that writing `path` would raise, before long work starts; leaves nothing behind."""
     target = _through_links(Path(path))
-    with _temporary(target):
-        existed = target.exists()
-    if existed and not os.access(target, os.W_OK):
+    _check_target(target)
+    handle = _nameless(target.parent, PRIVATE_MODE)
+    if handle is not None:
+        os.close(handle)
+    else:
+        with _temporary(target):
+            pass
+    if target.exists() and not os.access(target, os.W_OK):
         raise InputError(f"cannot write {target}: the file there is read-only; choose another name")
 
 
@@ -123,12 +128,9 @@ def write_bytes(path: str | Path, data: bytes, shared: bool = False) -> None:
 
 def _write_nameless(target: Path, data: bytes, shared: bool) -> bool:
     """Write into a file that gets its name when it is whole (O_TMPFILE of Linux); False where the file system has none."""
-    if not hasattr(os, "O_TMPFILE"):
-        return False
     _check_target(target)
-    try:
-        handle = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, SHARED_MODE if shared else PRIVATE_MODE)
-    except OSError:
+    handle = _nameless(target.parent, SHARED_MODE if shared else PRIVATE_MODE)
+    if handle is None:
         return False
     named = _beside(target)
     try:
@@ -145,6 +147,16 @@ def _write_nameless(target: Path, data: bytes, shared: bool) -> bool:
     finally:
         named.unlink(missing_ok=True)
     return True
+
+
+def _nameless(folder: Path, mode: int) -> int | None:
+    """The descriptor of a new file in `folder` that has no name, so that nothing is left of it; None where there cannot be one."""
+    if not hasattr(os, "O_TMPFILE"):
+        return None
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_WRONLY, mode)
+    except OSError:
+        return None
 
 
 def open_regular(path: str | Path, what: str) -> BinaryIO:
