@@ -19,6 +19,7 @@ from avatar3d.motion.door import Door
 from avatar3d.progress import ProgressCallback, silent
 from avatar3d.tracking.follow import FaceFollower
 from avatar3d.tracking.frames import FrameSource, open_video
+from avatar3d.tracking.iris import with_irises
 from avatar3d.tracking.person import FaceTrack
 from avatar3d.tracking.pose import FaceMotion
 
@@ -129,7 +130,7 @@ class VideoTracker:
 
     def _look(self, rgb: np.ndarray) -> _Seen:
         start = time.perf_counter()
-        found = self.follower.step(rgb)
+        found = {identity: with_irises(rgb, landmarks) for identity, landmarks in self.follower.step(rgb).items()}
         faces = {identity: (landmarks, self.follower.blendshapes(landmarks)) for identity, landmarks in found.items()}
         return _Seen(faces, (time.perf_counter() - start) * 1e3)
 

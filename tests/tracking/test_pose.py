@@ -9,6 +9,7 @@ import pytest
 from avatar3d.face.landmarks import LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS, FaceLandmarks
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.csv import head_angles, head_rotation
+from avatar3d.tracking.gaze import UPWARD_RAD
 from avatar3d.tracking.pose import CV_TO_WORLD, FOCAL_PRIOR, FaceMotion, landmark_basis
 
 WIDTH, HEIGHT = 640, 480
@@ -91,7 +92,8 @@ def test_the_eyes_follow_the_irises(gaze):
     for _ in range(3):
         code = motion.code(landmarks_of(turn, place, gaze=gaze), weights, 0, 0)
     whole = code.gaze + look_angles(code.weights)
-    np.testing.assert_allclose(whole.mean(axis=0), gaze, atol=0.03)
+    # These corners lie where the head has them; the network puts them lower, which is taken off.
+    np.testing.assert_allclose(whole.mean(axis=0), np.subtract(gaze, (0, UPWARD_RAD)), atol=0.03)
     np.testing.assert_allclose(code.gaze, 0, atol=1e-9)  # the eyeLook weights say it all, so that the lids follow
     assert whole[0, 0] < whole[1, 0]  # lines of sight meet before the face, they never part
 
