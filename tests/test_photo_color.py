@@ -8,6 +8,7 @@ import zlib
 
 import numpy as np
 import pytest
+from color_profiles import power_curve, profile
 from PIL import Image, ImageCms
 
 from avatar3d.color import linear_to_srgb, srgb_to_linear
@@ -56,37 +57,6 @@ def hlg(light: np.ndarray) -> np.ndarray:
     luma = np.maximum(shown @ [0.2627, 0.6780, 0.0593], 1e-9)[:, None]
     scene = shown * luma ** (1 / 1.2 - 1)
     return np.where(scene <= 1 / 12, np.sqrt(3 * scene), 0.17883277 * np.log(np.maximum(12 * scene - 0.28466892, 1e-9)) + 0.55991073)
-
-
-def profile(primaries, curve: bytes, name: str = "sRGB, or so it says", space: bytes = b"RGB ") -> bytes:
-    """An ICC profile (version 4) of a matrix, or of grey; curve: the content of its TRC tags."""
-
-    def fixed(values) -> bytes:
-        return struct.pack(f">{len(values)}i", *(round(float(value) * 65536) for value in values))
-
-    bradford = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
-    white, d50 = rgb_to_xyz(primaries) @ np.ones(3), np.array([0.9642, 1.0, 0.8249])
-    adapted = np.linalg.inv(bradford) @ np.diag((bradford @ d50) / (bradford @ white)) @ bradford @ rgb_to_xyz(primaries)
-    text = name.encode("utf-16-be")
-    said = b"mluc\0\0\0\0" + struct.pack(">II2s2sII", 1, 12, b"en", b"US", len(text), 28) + text
-    tags = [(b"desc", said), (b"cprt", said), (b"wtpt", b"XYZ \0\0\0\0" + fixed(d50))]
-    if space == b"GRAY":
-        tags.append((b"kTRC", curve))
-    else:
-        tags += [(name, b"XYZ \0\0\0\0" + fixed(column)) for name, column in zip((b"rXYZ", b"gXYZ", b"bXYZ"), adapted.T, strict=True)]
-        tags += [(name, curve) for name in (b"rTRC", b"gTRC", b"bTRC")]
-    place, table, content = 132 + 12 * len(tags), b"", b""
-    for name_, data in tags:
-        data += bytes(-len(data) % 4)
-        table += struct.pack(">4sII", name_, place + len(content), len(data))
-        content += data
-    size = place + len(content)
-    head = struct.pack(">I4sI4s4s4s12x4s", size, b"none", 0x04300000, b"mntr", space, b"XYZ ", b"acsp") + bytes(28) + fixed(d50)
-    return head + bytes(128 - len(head)) + struct.pack(">I", len(tags)) + table + content
-
-
-def power_curve(exponent: float) -> bytes:
-    return b"para\0\0\0\0" + struct.pack(">Hxxi", 0, round(exponent * 65536))
 
 
 def png(image: Image.Image, *chunks: tuple[bytes, bytes]) -> bytes:

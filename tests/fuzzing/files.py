@@ -24,6 +24,7 @@ from random import Random
 
 import numpy as np
 import yaml
+from fuzzing.containers import Places, colors, place
 from fuzzing.mutate import ODD_TOKENS, JsonText, damaged, numbers_changed, png_changed
 from make_avatar import tiny_avatar
 from PIL import Image, ImageCms, features
@@ -134,6 +135,8 @@ def readers(folder: Path) -> dict[str, Callable[[], Reader]]:
     return {
         "glb": lambda: Reader(_Glb(folder).mutated, lambda data: parse_glb(data, "case.glb"), _sound_avatar),
         "photo": lambda: Reader(_photos(), by_path(partial(load_photo, max_megapixels=PHOTO_MEGAPIXELS)), _sound_photo),
+        "colours": lambda: Reader(colors(), by_path(partial(load_photo, max_megapixels=PHOTO_MEGAPIXELS)), _sound_photo),
+        "places": lambda: Reader(place, Places(folder).tried),
         "cameras": lambda: Reader(_json([Camera.orbit(0.1, name=name).to_json() for name in ("a", "b")]), by_path(read_cameras)),
         "calibration": lambda: Reader(_json(_calibration(folder)), by_path(read_calibration), _sound_calibration),
         "csv": lambda: Reader(_csv(folder), by_path(read_motion_csv), _sound_codes),
