@@ -211,10 +211,10 @@ def stream(
                 continue
             for arrival in receiver.accept(packet, when):
                 buffer.put(arrival)
-            answer = receiver.acknowledgement(when) if answers else None
-            if answer is not None:
-                back += len(answer)
-                throw(answer, when, False)
+            for answer in (receiver.acknowledgement(when), receiver.request()) if answers else ():
+                if answer is not None:
+                    back += len(answer)
+                    throw(answer, when, False)
         buffer.at(shown)
         if number == round(warm_s * HZ):
             buffer.stall_ns, buffer.jump_frames = 0, 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from copy import copy
 from functools import lru_cache
 from importlib.util import find_spec
 
@@ -16,6 +17,7 @@ from avatar3d.errors import WorkError
 from avatar3d.extras import install_extra
 from avatar3d.motion.wire_layout import (
     KEY_LABEL,
+    RECEIVER_BYTES,
     SCRYPT_N,
     SCRYPT_P,
     SCRYPT_R,
@@ -58,8 +60,16 @@ class Seal:
     """Tags and ciphers the packets of one token. scope: the head's name where the link has one, which keeps heads apart."""
 
     def __init__(self, token: bytes, scope: bytes = b"") -> None:
-        self._keyed = hmac.new(derived_key(token, b"tag", scope), digestmod=hashlib.sha256)
+        self._tag_key = derived_key(token, b"tag", scope)
+        self._keyed = hmac.new(self._tag_key, digestmod=hashlib.sha256)
         self._key = derived_key(token, b"cipher", scope)
+
+    def bound(self, receiver: int) -> Seal:
+        """The seal of packets that only the receiver with this random number believes."""
+        seal = copy(self)
+        key = hmac.digest(self._tag_key, b"receiver" + receiver.to_bytes(RECEIVER_BYTES, "big"), "sha256")
+        seal._keyed = hmac.new(key, digestmod=hashlib.sha256)
+        return seal
 
     def tag(self, session: int, sequence: int, time: int, body: bytes) -> bytes:
         """The tag of a packet without its tag."""

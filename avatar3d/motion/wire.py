@@ -220,13 +220,14 @@ class Header:
     """The numbers of a header, those that its kind does not have at 0. sequence and time: as sent, in full or the low bytes."""
 
     kind: int
-    sequence: int
+    sequence: int = 0
     time: int = 0
     reference: int = 0
     session: int = 0
     layout: int = LAYOUT_ID
     round_trip: int = UNKNOWN_ROUND_TRIP
     held: int = 0
+    receiver: int = 0
     encrypted: bool = False
 
     def pack(self) -> bytes:

@@ -22,12 +22,13 @@ TAG_BYTES = 5
 KEY_LABEL = b"avatar3d wire 2"  # salt of scrypt, whose cost comes next (RFC 7914): 32 MiB and 50 to 100 ms for each token tried
 SCRYPT_N, SCRYPT_R, SCRYPT_P = 1 << 15, 8, 1
 SALT_BITS = 24  # random part of a session
+RECEIVER_BYTES = 8  # random number by which a receiver asks for packets that no other one believes
 SESSION_BYTES, SEQUENCE_BYTES, TIME_BYTES = 8, 4, 5  # whole numbers as tags and ciphers take them
 EPOCH_UNIX_S = 1_704_067_200  # 2024-01-01 UTC; sessions are counted from it in milliseconds
 TICK_NS = 100_000  # of times and round trips
 # Low half of the first byte: how many packets back the frame is from which a compact packet differs (0: a key frame, from none),
 # or a kind that has no such reference.
-COMPACT, FULL, ACK = 0, 13, 14
+COMPACT, FULL, ACK, REQUEST = 0, 13, 14, 15
 MAX_REFERENCE = 12
 
 
@@ -77,8 +78,13 @@ HEADERS: dict[int, tuple[Field, ...]] = {
         Field("sequence", SEQUENCE_BYTES, "newest frame that was decoded"),
         Field("held", 2, "from its arrival to this answer, 0.1 ms"),
     ),
+    REQUEST: (
+        _kind(f"{REQUEST}; nothing but the tag follows"),
+        Field("session", SALT_BITS // 8, "low bytes of the session asked for"),
+        Field("receiver", RECEIVER_BYTES, "random number of the receiver: tags are to be made for it alone from now on"),
+    ),
 }
-HEADER_NAMES = {COMPACT: "compact", FULL: "full", ACK: "acknowledgement"}
+HEADER_NAMES = {COMPACT: "compact", FULL: "full", ACK: "acknowledgement", REQUEST: "request"}
 UNKNOWN_ROUND_TRIP = 0xFFFF
 MAX_PACKET = 320  # bytes; the longest possible frame takes less
 

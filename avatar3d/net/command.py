@@ -46,8 +46,8 @@ def add_arguments_listen(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, metavar="S", help="stop after so long (default: Ctrl-C)")
     parser.add_argument("--silence", type=float, metavar="S", help="stop when a stream that came has been silent for so long")
     parser.add_argument(
-        "--max-age", type=float, default=30.0, metavar="S",
-        help="refuse captures older by both machines' clocks, which bounds replay (default 30; 0: any age)",
+        "--max-age", type=float, default=10.0, metavar="S",
+        help="refuse captures older by both machines' clocks, which bounds replay (default 10; 0: any age)",
     )  # fmt: skip
     _add_token_arguments(parser)
 
@@ -143,6 +143,9 @@ def run_listen(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
     plain = arguments.plain or name.local
     if not plain:
         need_encryption()
+    elif not name.local:
+        warning = f"a stream that is NOT encrypted is taken on {name.text}: whoever is on the way sees the face move"
+        print(printable(f"avatar3d: {warning}"), file=sys.stderr)
     codes: list[MotionCode] = []
     shown = 0
     with ExitStack() as stack:

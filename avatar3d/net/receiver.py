@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -11,13 +12,24 @@ from avatar3d.motion import wire
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.seal import Seal, can_encrypt
 from avatar3d.motion.wire import Frame, Header
-from avatar3d.motion.wire_layout import ACK, COMPACT, EPOCH_UNIX_S, FULL, SALT_BITS, TICK_NS, UNKNOWN_ROUND_TRIP
+from avatar3d.motion.wire_layout import (
+    ACK,
+    COMPACT,
+    EPOCH_UNIX_S,
+    FULL,
+    RECEIVER_BYTES,
+    REQUEST,
+    SALT_BITS,
+    TICK_NS,
+    UNKNOWN_ROUND_TRIP,
+)
 
 WINDOW = 1 << (wire.SEQUENCE_BITS - 1)  # sequences behind the newest in which a packet can still be told from its replay
 KEPT_FRAMES = 64  # from which later packets may differ; with those that come late, a second's worth
 MAX_WAITING = 32  # packets that wait for the frame from which they differ
 LOST_AFTER_NS = 2_000_000_000  # after such a silence low bytes say nothing: only a full header is believed
-MAX_AGE_S = 30.0  # between capture and arrival by both machines' wall clocks: bounds replay into a receiver that just started
+# Between capture and arrival by both machines' wall clocks: bounds replay into another receiver of packets that are not bound to one.
+MAX_AGE_S = 10.0
 # Packets whose tag is checked, a second: from where the stream comes, from each other address, and from all addresses beyond the
 # first MAX_ADDRESSES together. A tag takes some microseconds, a frame a fifth of a millisecond.
 OWN_RATE, OTHER_RATE = 240.0, 30.0
@@ -58,6 +70,9 @@ class Receiver:
     counts: packets by what became of them (COUNTS). session: of the stream, None before the first. round_trip_ns: as the sender
     measured it, None where it has no answers. max_age_s: None believes captures of any age. wall_ns: the wall clock. plain: whether
     packets that are not encrypted are believed. scope: the head's name of the link.
+
+    A receiver asks the sender to make tags for it alone (`request`); once a packet came that does, no other one of that session is
+    believed. Where the request does not get through, packets are believed that any owner of the token would, up to max_age_s old.
     """
 
     COUNTS = (
@@ -70,6 +85,9 @@ class Receiver:
         scope: bytes = b"",
     ) -> None:  # fmt: skip
         self._seal, self._plain, self._deciphers = Seal(token, scope), plain, can_encrypt()
+        self._number = secrets.randbits(8 * RECEIVER_BYTES)
+        self._bound_seal = self._seal.bound(self._number)
+        self._asked: int | None = None  # session to be asked for tags of our own
         self._max_age_s, self._wall_ns = max_age_s, wall_ns
         self.counts: Counter[str] = Counter()
         self.session: int | None = None
@@ -93,6 +111,7 @@ class Receiver:
         self._waiting: dict[int, tuple[Header, bytes, int]] = {}
         self._answer: tuple[int, int] | None = None
         self._decoded = -1
+        self.bound = False  # whether the session's packets are made for us alone
 
     @property
     def newest(self) -> int:
@@ -117,7 +136,7 @@ class Receiver:
     def accept(self, packet: bytes, now_ns: int, address: object = None) -> list[Arrival]:
         """The codes that a packet makes known: its own and those that waited for it; none for anything not to be believed."""
         header = wire.read_header(packet)
-        if header is None or header.kind == ACK:
+        if header is None or header.kind in (ACK, REQUEST):
             self.counts["foreign"] += 1
             return []
         if header.kind == COMPACT and (self.session is None or now_ns - self._heard_ns > LOST_AFTER_NS):
@@ -146,7 +165,18 @@ class Receiver:
         self._answer = None
         held = min(max(0, now_ns - arrived_ns) // TICK_NS, 0xFFFF)
         body = Header(ACK, sequence, session=self.session, held=held).pack()
-        return body + self._seal.tag(self.session, sequence, 0, body)
+        return body + (self._bound_seal if self.bound else self._seal).tag(self.session, sequence, 0, body)
+
+    def request(self) -> bytes | None:
+        """The packet that asks the sender of the last packet for tags of our own, or None while that is not to be asked.
+
+        It is shorter than what it answers, so that nobody gains by having it sent to another.
+        """
+        session, self._asked = self._asked, None
+        if session is None:
+            return None
+        body = Header(REQUEST, 0, session=session, receiver=self._number).pack()
+        return body + self._seal.tag(session, 0, 0, body)
 
     def _bucket(self, address: object, now_ns: int) -> _Bucket:
         """The budget that an address draws on."""
@@ -175,7 +205,11 @@ class Receiver:
         if not later and (session != self.session or self._came(sequence)):
             self.counts["replayed"] += 1
             return None
-        if sequence >= 1 << 32 or when >= 1 << 40 or not self._seal.fits(session, sequence, when, packet):
+        fits = sequence < 1 << 32 and when < 1 << 40
+        bound = fits and self._bound_seal.fits(session, sequence, when, packet)
+        if header.kind == FULL and not bound:
+            self._asked = session  # made for nobody, for another receiver or for us before we were started again, or not authentic
+        if not bound and not (fits and (later or not self.bound) and self._seal.fits(session, sequence, when, packet)):
             self.counts["forged"] += 1
             return None
         if not (self._deciphers if header.encrypted else self._plain):
@@ -192,6 +226,7 @@ class Receiver:
                 self._gone = self.lost
                 self._clear(sequence)
             self.round_trip_ns = None if header.round_trip == UNKNOWN_ROUND_TRIP else header.round_trip * TICK_NS
+        self.bound = self.bound or bound
         self._mark(sequence)
         if sequence == self._newest:
             self._time = when

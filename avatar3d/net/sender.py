@@ -9,7 +9,17 @@ from avatar3d.motion import wire
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.seal import Seal, need_encryption
 from avatar3d.motion.wire import Frame, Header
-from avatar3d.motion.wire_layout import ACK, COMPACT, EPOCH_UNIX_S, FULL, MAX_REFERENCE, SALT_BITS, TICK_NS, UNKNOWN_ROUND_TRIP
+from avatar3d.motion.wire_layout import (
+    ACK,
+    COMPACT,
+    EPOCH_UNIX_S,
+    FULL,
+    MAX_REFERENCE,
+    REQUEST,
+    SALT_BITS,
+    TICK_NS,
+    UNKNOWN_ROUND_TRIP,
+)
 
 # A late joiner, or one that lost its way, waits for a full header: the next key frame's after the first, at the latest the second.
 FULL_EVERY_NS, FULL_LATEST_NS = 300_000_000, 400_000_000
@@ -36,7 +46,9 @@ class Sender:
     ) -> None:  # fmt: skip
         if encrypted:
             need_encryption()
-        self._seal, self._encrypted = Seal(token, scope), encrypted
+        self._own_seal, self._encrypted = Seal(token, scope), encrypted
+        self._seal = self._own_seal  # of packets: bound to a receiver once it asked
+        self._receiver: int | None = None
         self._started_ns = time.monotonic_ns() if started_ns is None else started_ns
         unix_ns = time.time_ns() if started_unix_ns is None else started_unix_ns
         started_ms = max(0, unix_ns // 1_000_000 - EPOCH_UNIX_S * 1000) & 0xFFFFFFFFFF
@@ -83,11 +95,23 @@ class Sender:
         self._answered.discard(self.sequence - KEPT)
         return body + self._seal.tag(self.session, self.sequence, ticks, body)
 
-    def answered(self, packet: bytes, now_ns: int) -> bool:
-        """Take an acknowledgement; False, and nothing else, for what is not one of this session."""
-        header = wire.read_header(packet)
-        if header is None or header.kind != ACK or header.session != self.session & ((1 << SALT_BITS) - 1):
+    def _bind(self, header: Header, packet: bytes) -> bool:
+        """Make tags for the receiver that asks from now on, beginning with a full header."""
+        if not self._own_seal.fits(self.session, 0, 0, packet):
             return False
+        if header.receiver != self._receiver:
+            self._receiver, self._seal = header.receiver, self._own_seal.bound(header.receiver)
+            self._full_ns, self._acknowledged = None, -1
+            self._answered.clear()
+        return True
+
+    def answered(self, packet: bytes, now_ns: int) -> bool:
+        """Take an acknowledgement or a receiver's request; False, and nothing else, for what is not one of this session."""
+        header = wire.read_header(packet)
+        if header is None or header.kind not in (ACK, REQUEST) or header.session != self.session & ((1 << SALT_BITS) - 1):
+            return False
+        if header.kind == REQUEST:
+            return self._bind(header, packet)
         sent_ns = self._sent_ns.get(header.sequence)
         if sent_ns is None or not self._seal.fits(self.session, header.sequence, 0, packet):
             return False

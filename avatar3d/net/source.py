@@ -62,8 +62,9 @@ class NetSource(SourceBase):
             for arrival in arrivals:
                 self.buffer.put(arrival)
             answer = self.receiver.acknowledgement(time.monotonic_ns()) if arrivals else None
-            if answer is not None:
-                self._inlet.answer(answer, address)
+            for packet in (answer, self.receiver.request()):
+                if packet is not None:
+                    self._inlet.answer(packet, address)
         self.door.refused = sum(self.receiver.counts[kind] for kind in ("forged", "replayed", "stale", "flooded", "plain", "encrypted"))
 
     def close(self) -> None:

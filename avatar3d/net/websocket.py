@@ -33,7 +33,10 @@ OPEN_S = 5.0  # in which one has to have shown it
 REST_S = 0.1  # after the system had no descriptor to spare
 NONCE_BYTES, PROOF_BYTES = 16, 32
 WRONG_TOKEN, FULL_HOUSE = 4401, 4503  # close codes, after HTTP's
-WRONG_WAIT_S = 0.5  # before a wrong token is answered: MAX_OPEN of them then try some hundred a second, not thousands
+# After a wrong token the next answer to that address takes so long, twice as long after each further one up to the second figure, and
+# one address is answered at a time: it has a try each two seconds, from however many connections.
+WRONG_WAIT_S, LONGEST_WAIT_S = 0.25, 2.0
+MAX_HOSTS, FORGET_HOSTS_S = 256, 60.0
 QUEUED = 12  # packets kept for a client that is slow: 0.2 s; then the oldest are dropped
 RETRY_S = 0.5
 CONNECT_S = 3.0
@@ -98,6 +101,33 @@ class _Gate(socket.socket):
             self._admitted.append(connection)
 
 
+class _Tries:
+    """How often each address may try a token; those beyond MAX_HOSTS share one turn. Used by the threads of all connections."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._hosts: dict[str, _Turn] = {}
+        self._began_s = time.monotonic()
+
+    def right(self, host: str, answer: bool) -> bool:
+        """The answer to a try, after the time that this address has to wait for it."""
+        with self._lock:
+            if time.monotonic() - self._began_s > FORGET_HOSTS_S:
+                self._hosts, self._began_s = {}, time.monotonic()
+            place = host if host in self._hosts or len(self._hosts) < MAX_HOSTS else ""
+            turn = self._hosts.setdefault(place, _Turn())
+        with turn.lock:
+            if turn.wrong or not answer:
+                time.sleep(min(WRONG_WAIT_S * 2**turn.wrong, LONGEST_WAIT_S))
+            turn.wrong = 0 if answer else min(turn.wrong + 1, 16)
+        return answer
+
+
+class _Turn:
+    def __init__(self) -> None:
+        self.lock, self.wrong = threading.Lock(), 0
+
+
 class WebSocketOutlet:
     """A server. Packets of a client that knows the token go into its own short queue; of what clients say only the proof is read."""
 
@@ -109,6 +139,7 @@ class WebSocketOutlet:
         self._queues: dict[int, deque[bytes]] = {}
         self._changed = threading.Condition()
         self._closed = False
+        self._tries = _Tries()
         try:
             self._gate = _Gate(name.host, name.port)
             self._server = serve(
@@ -138,8 +169,8 @@ class WebSocketOutlet:
         if not isinstance(answer, bytes) or len(answer) != NONCE_BYTES + PROOF_BYTES:
             answer = bytes(NONCE_BYTES + PROOF_BYTES)
         nonce, proof = answer[:NONCE_BYTES], answer[NONCE_BYTES:]
-        if not hmac.compare_digest(proof, _proof(self._key, b"listener", challenge, nonce)):
-            time.sleep(WRONG_WAIT_S)
+        host = str(connection.remote_address[0])
+        if not self._tries.right(host, hmac.compare_digest(proof, _proof(self._key, b"listener", challenge, nonce))):
             connection.close(WRONG_TOKEN, "the token is wrong")
             return False
         if self.clients >= MAX_CLIENTS:

@@ -1,6 +1,6 @@
 // Written by tools/wire_tables.py from avatar3d/motion/wire_layout.py; change that.
 export const LAYOUT = {
-  "id": 65486,
+  "id": 17818,
   "version": 2,
   "encrypted": 3,
   "tagBytes": 5,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hmac
 import importlib.util
 import os
 import random
@@ -21,10 +22,10 @@ from net.streams import JAW, TOKEN, head
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.jsonl import read_motion_jsonl, write_motion_jsonl
-from avatar3d.motion.seal import can_encrypt
+from avatar3d.motion.seal import can_encrypt, derived_key
 from avatar3d.motion.sources import open_source
 from avatar3d.motion.sources.base import LOOPBACK
-from avatar3d.net import command, link
+from avatar3d.net import command, link, websocket
 from avatar3d.net.link import LinkName, Outlet, UdpInlet, UdpOutlet, open_inlet, open_outlet
 from avatar3d.net.sender import Sender
 from avatar3d.net.source import NetSource
@@ -233,6 +234,30 @@ def test_a_websocket_shows_no_listener_the_token_and_no_stranger_is_a_sender():
                     again.recv(timeout=SLOWLY_S)
         with closing(open_inlet(LinkName.parse(f"ws:{ports[1]}"), TOKEN)) as fooled, pytest.raises(InputError, match="token"):
             fooled.receive(SLOWLY_S)
+
+
+@needs_websockets
+def test_a_websocket_bounds_how_often_an_address_may_try(monkeypatch):
+    from websockets.exceptions import ConnectionClosed
+    from websockets.sync.client import connect
+
+    waited: list[float] = []
+    monkeypatch.setattr(websocket.time, "sleep", waited.append)
+    with closing(open_outlet(LinkName.parse("ws:0"), TOKEN)) as outlet:
+        for number in range(6):
+            with connect(f"ws://127.0.0.1:{outlet.port}/") as stranger:
+                stranger.recv()
+                stranger.send(bytes([number]) * 48)
+                with pytest.raises(ConnectionClosed, match="token"):
+                    stranger.recv(timeout=SLOWLY_S)
+        # One after the other, each longer: 64 connections at once get no further.
+        assert waited == [0.25, 0.5, 1.0, 2.0, 2.0, 2.0]
+        with connect(f"ws://127.0.0.1:{outlet.port}/") as friend:
+            challenge, nonce = friend.recv(), bytes(16)
+            key = derived_key(TOKEN, b"websocket")
+            friend.send(nonce + hmac.digest(key, b"listener" + challenge + nonce, "sha256"))
+            assert friend.recv(timeout=SLOWLY_S) == hmac.digest(key, b"sender" + challenge + nonce, "sha256")
+        assert waited[6:] == [2.0]
 
 
 @needs_websockets

@@ -179,6 +179,70 @@ def test_a_capture_played_to_a_listener_that_started_later_is_refused_as_old():
     assert sum(len(trusting.accept(packet, number * PERIOD_NS)) for number, packet in enumerate(packets)) == 60
 
 
+def talk(source: Sender, sink: Receiver, first: int, count: int, keep: list[bytes] | None = None) -> int:
+    """As `feed`, over a link that carries answers back."""
+    found = 0
+    for number in range(first, first + count):
+        now = number * PERIOD_NS
+        packet = source.packet(head(now), now)
+        if keep is not None:
+            keep.append(packet)
+        found += len(sink.accept(packet, now))
+        for answer in (sink.acknowledgement(now), sink.request()):
+            if answer is not None:
+                source.answered(answer, now)
+    return found
+
+
+def test_what_was_made_for_one_receiver_is_not_believed_by_another():
+    """A recording, played at once to one that hears nothing else: it sees what came before the first one's request, a moment."""
+    packets: list[bytes] = []
+    first = receiver()
+    assert talk(sender(), first, 0, 120, packets) == 120 and first.bound
+    second = receiver()
+    shown = sum(len(second.accept(packet, number * PERIOD_NS)) for number, packet in enumerate(packets))
+    assert shown <= 1 and not second.bound and second.counts["forged"] > 100
+    # From the middle on nothing is believed at all.
+    third = receiver()
+    assert not any(third.accept(packet, number * PERIOD_NS) for number, packet in enumerate(packets[40:]))
+
+
+def test_a_receiver_that_was_started_again_asks_anew_and_sees_the_head():
+    source, clock = sender(), {"now": 0}
+    assert talk(source, receiver(clock), 0, 60) == 60
+    again = receiver(clock)
+    assert talk(source, again, 60, 60) > 60 - 30  # at the latest with the next full header
+    assert again.bound and again.request() is None
+
+
+def test_a_recorded_request_or_answer_cannot_be_used_again():
+    source, first, second = sender(), receiver(), receiver()
+    packet = source.packet(head(0), 0)
+    for sink in (first, second):
+        sink.accept(packet, 0)
+    request = first.request()
+    assert request is not None and len(request) < len(packet)
+    for place in range(len(request)):
+        assert not source.answered(request[:place] + bytes([request[place] ^ 1]) + request[place + 1 :], 0)
+    assert not sender(10**9).answered(request, 0)  # of another session
+    assert not Sender(b"another token", 0, UNIX_NS, salt=source.session & 0xFFFFFF).answered(request, 0)
+    assert source.answered(request, 0)
+    # An acknowledgement of before, or of the other one, is none any more.
+    answer = second.acknowledgement(0)
+    assert answer is not None and not source.answered(answer, 0)
+
+
+def test_packets_for_everyone_are_no_longer_believed_once_there_are_some_for_us():
+    for_all, for_us, sink = sender(), sender(), receiver()
+    for_all.session = for_us.session
+    talk(for_us, sink, 0, 30)
+    assert sink.bound
+    for number in range(30, 90):  # as if an attacker had kept the request from a second copy of the sender
+        now = number * PERIOD_NS
+        for_all.sequence = number
+        assert sink.accept(for_all.packet(head(now), now), now) == []
+
+
 def test_a_flood_from_elsewhere_does_not_reach_the_stream():
     sink, source = receiver(), sender()
     random = np.random.default_rng(1)
