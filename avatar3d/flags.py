@@ -67,6 +67,14 @@ def picture_size(text: str) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
+def add_listen_flag(parser: argparse.ArgumentParser) -> None:
+    """--listen, as `listen`, a list of links."""
+    parser.add_argument(
+        "--listen", metavar="LINK", action="append", default=[],
+        help="show a head that `avatar3d stream` sends: short for --motion net:LINK, after the other sources",
+    )  # fmt: skip
+
+
 def add_show_flags(parser: argparse.ArgumentParser) -> None:
     """What a window and a headset have in common."""
     parser.add_argument("--look-at-viewer", action="store_true", help="the heads seek eye contact")

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -34,9 +35,21 @@ OURS = [words[words.index(".venv/bin/avatar3d") + 1 :] for words in COMMANDS if 
 DRAWINGS = [words for words in OURS if words[0] == "render"]
 
 
+SETTING_UP = [["./tools/demo"], ["./tools/test"], ["pip", "install"]]
+
+
+def test_the_extras_named_are_those_there_are():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (line,) = (words for words in COMMANDS if words[:2] == ["pip", "install"])
+    installed = re.fullmatch(r"\.\[(.*)\]", line[2]).group(1).split(",")
+    table = README[README.index("| extra |") :].split("\n\n")[0]
+    named = set(re.findall(r"`(\w+)`", "\n".join(row.split("|")[1] for row in table.splitlines())))
+    assert set(installed) < named == set(project["optional-dependencies"]) - {"dev"}
+
+
 def test_the_page_shows_the_three_jobs():
     assert {"enroll", "xr", "view", "render", "evaluate"} <= {words[0] for words in OURS}
-    others = [words for words in COMMANDS if ".venv/bin/avatar3d" not in words and words[0] not in ("./tools/demo", "./tools/test")]
+    others = [words for words in COMMANDS if ".venv/bin/avatar3d" not in words and words[:2] not in SETTING_UP]
     assert not others, "nothing here tells whether these lines work"
 
 

@@ -52,8 +52,9 @@ def test_installed_wheel_enrols_a_photo(tmp_path, preview):
     )
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert {f"avatar3d/_data/assets/{name}" for name in ("head.npz", "landmarks.npz", "hair_segmenter.tflite")} <= set(names)
-    assert any(name.endswith("hair_segmenter_license.txt") for name in names)
+    assets = ("head.npz", "landmarks.npz", "hair_segmenter.tflite", "text.ttf")
+    assert {f"avatar3d/_data/assets/{name}" for name in assets} <= set(names)
+    assert all(any(name.endswith(f"{part}_license.txt") for name in names) for part in ("hair_segmenter", "text"))
     assert not any("readme" in name for name in names)
     assert any(name.startswith("avatar3d/_data/shaders/") and name.endswith(".glsl") for name in names)
     site = tmp_path / "site"

@@ -10,7 +10,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -115,11 +115,14 @@ def choose(
     eyes: int,
     mode: str = "cached",
     quiet: bool = False,
+    beginning: Callable[[], None] = lambda: None,
+    between: Callable[[], None] = lambda: None,
 ) -> Choice:
     """How to draw pictures of width × height for one or two eyes in a current moderngl context.
 
     mode: of TUNING_MODES. A first start measures, for BUDGET_S about, and shows that on a terminal unless `quiet`; what was
-    measured is kept in the user's cache folder. A damaged file there is said on stderr, and written anew.
+    measured is kept in the user's cache folder. A damaged file there is said on stderr, and written anew. beginning: called where a
+    measurement begins; between: between two of its frames, and may end it by raising.
     """
     if mode not in TUNING_MODES:
         raise InputError(f"unknown tuning {mode!r}; expected one of {', '.join(TUNING_MODES)}")
@@ -142,8 +145,9 @@ def choose(
     problem = _unwritable(path)
     if problem and mode == "cached":
         return Choice(Build(), "default", f"what would be measured cannot be kept: {problem}")
+    beginning()
     with ProgressBar(not quiet) as progress:
-        build, times = measure(context, avatar, width, height, eyes, axes, progress)
+        build, times = measure(context, avatar, width, height, eyes, axes, progress, between=between)
     if not problem:
         others = [entry for entry in known if entry.key != wanted.key]
         try:
@@ -188,6 +192,7 @@ def measure(
     axes: Sequence[tuple[str, Form, tuple[str, ...]]],
     progress: ProgressCallback = silent,
     budget_s: float = BUDGET_S,
+    between: Callable[[], None] = lambda: None,
 ) -> tuple[Build, dict[str, dict[str, float | None]]]:
     """(the fastest build found, milliseconds of a frame by choice and value) within about `budget_s` seconds.
 
@@ -195,7 +200,7 @@ def measure(
     """
     head = replace(avatar, hair=None, texture_deltas=[])
     renderer = RealtimeRenderer(context)
-    trial = Trial(context, renderer, head, width, height, eyes)
+    trial = Trial(context, renderer, head, width, height, eyes, between)
     until = trial.clock() + budget_s
     best, times = Build(), {name: dict[str, float | None].fromkeys(values) for name, _, values in axes}
     try:
@@ -236,10 +241,11 @@ class Trial:
     """Draws frames of one head with one build after another, and times them."""
 
     def __init__(
-        self, context: Any, renderer: RealtimeRenderer, avatar: Avatar, width: int, height: int, eyes: int
-    ) -> None:
+        self, context: Any, renderer: RealtimeRenderer, avatar: Avatar, width: int, height: int, eyes: int,
+        between: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
         self._context, self._renderer, self._avatar = context, renderer, avatar
-        self._size, self._eyes = (width, height), eyes
+        self._size, self._eyes, self._between = (width, height), eyes, between
         self.clock = time.process_time if is_software(context.info["GL_RENDERER"]) else time.perf_counter
         self._motions = [MotionCode.from_expression(_WEIGHTS), MotionCode()]
         self._frames = 0
@@ -259,6 +265,7 @@ class Trial:
 
     def frame(self, build: Build, form: Form) -> float:
         """Draw one frame and return its seconds."""
+        self._between()
         renderer = self._renderer
         renderer.build = build
         motion = self._motions[self._frames % len(self._motions)]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from avatar3d.camera import Camera
 from avatar3d.render.raw_gl import GL_FRAMEBUFFER_SRGB
 from avatar3d.runtime.governor import RUNGS, Change, Level
+from avatar3d.runtime.letters import drawable, font
 
 WIDTH_PX, HEIGHT_PX = 512, 160
 LINES = 4
@@ -89,11 +90,10 @@ def _share(lines: int) -> float:
 
 def wrapped(text: str, lines: int) -> list[str]:
     """A sentence in at most so many lines of the panel's width; what is over is left out."""
-    font = ImageFont.load_default(FONT_PX)
     rows: list[str] = []
     for word in text.split():
         longer = f"{rows[-1]} {word}" if rows else word
-        if rows and font.getlength(longer) <= WIDTH_PX - 2 * MARGIN_PX:
+        if rows and font(FONT_PX).getlength(drawable(longer)) <= WIDTH_PX - 2 * MARGIN_PX:
             rows[-1] = longer
         else:
             rows.append(word)
@@ -104,9 +104,9 @@ def text_picture(lines: Sequence[str]) -> np.ndarray:
     """(HEIGHT_PX, WIDTH_PX) u8, how far each pixel is covered by letters; what is too long is cut off."""
     image = Image.new("L", (WIDTH_PX, HEIGHT_PX), 0)
     draw = ImageDraw.Draw(image)
-    font = ImageFont.load_default(FONT_PX)
     for index, line in enumerate(lines[:LINES]):
-        draw.text((MARGIN_PX, MARGIN_PX + (index + 0.5) * LINE_PX), line, fill=255, font=font, anchor="lm")
+        place = MARGIN_PX, MARGIN_PX + (index + 0.5) * LINE_PX
+        draw.text(place, drawable(line), fill=255, font=font(FONT_PX), anchor="lm")
     return np.asarray(image)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,8 @@ class Stage:
     in the room. lines: of text to show on the panel, none for no panel. background: linear, premultiplied. distance_m: of the
     viewer, for whom the heads stand in their places. build: how pictures are computed. foveation: how a view is drawn coarser
     away from where an eye looks, None for everywhere alike; keeps_depth: the framebuffers' depth is read by others. layers:
-    both eyes are drawn at once where `draw` is given a layered framebuffer, which a foveated stage is not.
+    both eyes are drawn at once where `draw` is given a layered framebuffer, which a foveated stage is not. between: called between
+    two programs that are compiled, which takes seconds; may raise.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Stage:
         foveation: FoveationSettings | None = None,
         keeps_depth: bool = False,
         layers: bool = False,
+        between: Callable[[], None] = lambda: None,
     ) -> None:
         self.placement: Placement | None = None
         self.background = background
@@ -96,7 +98,9 @@ class Stage:
         self._renderers = []
         for avatar in avatars:
             renderer = RealtimeRenderer(context, build=build)
-            renderer.load(avatar, drawn, ways)
+            for options in drawn:
+                between()
+                renderer.load(avatar, [options], ways)
             self._renderers.append(renderer)
 
     @property
@@ -266,8 +270,12 @@ class Stage:
             for renderer, scene in zip(self._renderers, scenes, strict=True)
         ]
 
-    def measure(self, width: int, height: int, eyes: int = 2) -> tuple[float | None, ...]:
+    def measure(
+        self, width: int, height: int, eyes: int = 2, between: Callable[[], None] = lambda: None
+    ) -> tuple[float | None, ...]:
         """Milliseconds that drawing a width × height image for one or two eyes takes at each level; None for what the avatars lack.
+
+        between: called between two frames; may raise.
 
         Warms the driver for sRGB targets, which compiles anew for each kind.
         """
@@ -284,6 +292,7 @@ class Stage:
         taken: dict[Level, list[float]] = {level: [] for level in self._config.levels if self.available[level.rung]}
         for _ in range(TRIALS):  # in turn, so that what else the machine does falls on all of them
             for level, times in taken.items():
+                between()
                 whole = [camera_of(view, *drawn_size(level.scale, width, height)) for view in views]
                 started = time.perf_counter()
                 scenes = self.prepare([MotionCode()] * len(self.places))

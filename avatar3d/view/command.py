@@ -6,17 +6,18 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from avatar3d.flags import add_show_flags, add_tuning_flags, degrees, distance, frame_count, ipd, picture_size
+from avatar3d.flags import add_listen_flag, add_show_flags, add_tuning_flags, degrees, distance, frame_count, ipd, picture_size
 
-KEYS = (
-    "drag: look around · wheel: nearer, farther · 1-9: faces · arrows, Page Up/Down: move the head · R: back · "
-    "S: stereo · L: eye contact · M: mirror · O: figures · Esc: quit"
-)
+HELP = (
+    "drag: look around", "wheel: nearer, farther", "1-9: faces, while held", "arrows, Page Up, Page Down: move the head",
+    "R: everything back in its place", "S: both eyes side by side, or one picture", "L: eye contact", "M: as in a mirror",
+    "O: figures", "H or F1: these keys", "Esc: quit",
+)  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `avatar3d view`; imports nothing heavy."""
-    parser.epilog = KEYS
+    parser.epilog = " · ".join(HELP)
     parser.add_argument("avatar", type=Path, nargs="+", help="one or more heads, side by side")
     parser.add_argument(
         "--motion",
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="what moves the head, such as csv:FILE, video:FILE, livelink:PORT or idle; given again, the next head",
     )
+    add_listen_flag(parser)
     parser.add_argument("--stereo", action="store_true", help="both eyes side by side, for the parallel gaze")
     parser.add_argument("--ipd", type=ipd, default=63.0, help="millimetres between the viewer's eyes")
     parser.add_argument("--size", type=picture_size, default=(960, 720), metavar="WxH", help="of the window, pixels")
@@ -68,9 +70,10 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     )
     config = read_config(arguments.governor, arguments.scale)
     avatars = [read_glb(path) for path in arguments.avatar]
+    motions = [*arguments.motion, *(f"net:{link}" for link in arguments.listen)]
     title = "avatar3d: " + ", ".join(path.stem for path in arguments.avatar)
     with open_window(width, height, title) as window:
-        cast = open_cast(avatars, arguments.motion, config.silent_s, arguments.look_at_viewer, arguments.mirror)
+        cast = open_cast(avatars, motions, config.silent_s, arguments.look_at_viewer, arguments.mirror)
         try:
             return View(window, cast, config, options).run()
         finally:

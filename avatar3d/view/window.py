@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from types import TracebackType
 from typing import Any
 
@@ -12,8 +13,10 @@ import numpy as np
 
 from avatar3d.errors import WorkError
 from avatar3d.extras import install_extra
-from avatar3d.render.raw_gl import GL_FRAMEBUFFER_SRGB, GL_SRGB8_ALPHA8
+from avatar3d.render.raw_gl import GL_FRAMEBUFFER_SRGB, GL_SRGB8_ALPHA8, call
+from avatar3d.render.stereo import LayeredTarget
 from avatar3d.text import printable
+from avatar3d.view.caption import Caption
 
 _ADVICE = {
     "linux": "start it in a desktop session, or without one under xvfb-run",
@@ -21,7 +24,7 @@ _ADVICE = {
     "darwin": "start it from the desktop of the user who is logged in, not over ssh",
 }
 USUAL_HZ = 60.0  # of displays that tell no rate, such as virtual ones
-_KEYS = ("LEFT", "RIGHT", "UP", "DOWN", "PAGE_UP", "PAGE_DOWN", "ESCAPE")
+_KEYS = ("LEFT", "RIGHT", "UP", "DOWN", "PAGE_UP", "PAGE_DOWN", "ESCAPE", "F1")
 _VERTEX = """#version 330
 out vec2 place;
 void main() {
@@ -39,6 +42,22 @@ void main() {
     written = vec4(mix(linear * 12.92, 1.055 * pow(linear, vec3(1.0 / 2.4)) - 0.055, greaterThan(linear, vec3(0.0031308))), 1.0);
 }
 """
+
+
+GL_READ_FRAMEBUFFER, GL_DRAW_FRAMEBUFFER, GL_COLOR_BUFFER_BIT, GL_NEAREST = 0x8CA8, 0x8CA9, 0x4000, 0x2600
+
+
+def _interruptible(callback: Callable[..., None]) -> Callable[..., None]:
+    """A callback from C, where an exception is lost: an interruption within it is kept for the next `poll`."""
+
+    @wraps(callback)
+    def called(self: Window, *arguments: Any) -> None:
+        try:
+            callback(self, *arguments)
+        except KeyboardInterrupt:
+            self._interrupted = True
+
+    return called
 
 
 class _Loader:
@@ -77,6 +96,9 @@ class Window:
         self._problem = ""
         self._window: Any = None
         self._target: tuple[Any, Any, Any] | None = None
+        self._layered: LayeredTarget | None = None
+        self._caption: Caption | None = None
+        self._interrupted = False
         self.pressed: set[str] = set()
         self.tapped: list[str] = []
         self.dragged_px = np.zeros(2)
@@ -121,6 +143,7 @@ class Window:
         glfw.set_scroll_callback(self._window, self._on_wheel)
         self._program = self.context.program(vertex_shader=_VERTEX, fragment_shader=_FRAGMENT)
         self._triangle = self.context.vertex_array(self._program, [])
+        self._caption = Caption(self.context)
         self._share: Any = self._program["share"]
         self._last: Any = self._program["last"]
 
@@ -134,6 +157,7 @@ class Window:
 
     # --- what the user does
 
+    @_interruptible
     def _on_key(self, window: Any, key: int, scancode: int, action: int, mods: int) -> None:
         name = self._names.get(key)
         if name is None:
@@ -144,14 +168,17 @@ class Window:
         elif action == self._glfw.RELEASE:
             self.pressed.discard(name)
 
+    @_interruptible
     def _on_button(self, window: Any, button: int, action: int, mods: int) -> None:
         self._pointer = self._glfw.get_cursor_pos(window) if action == self._glfw.PRESS else None
 
+    @_interruptible
     def _on_pointer(self, window: Any, x: float, y: float) -> None:
         if self._pointer is not None:
             self.dragged_px += np.array([x, y]) - self._pointer
             self._pointer = (x, y)
 
+    @_interruptible
     def _on_wheel(self, window: Any, right: float, up: float) -> None:
         self.wheel += up
 
@@ -162,11 +189,19 @@ class Window:
             self._glfw.wait_events_timeout(wait_s)
         else:
             self._glfw.poll_events()
+        if self._interrupted:
+            self._interrupted = False
+            raise KeyboardInterrupt
 
     @property
     def closed(self) -> bool:
         """Whether the user closed the window."""
         return bool(self._glfw.window_should_close(self._window))
+
+    def leaving(self) -> bool:
+        """Follow events; whether the user closes the window or taps Esc."""
+        self.poll()
+        return self.closed or "escape" in self.tapped
 
     @property
     def size(self) -> tuple[int, int]:
@@ -194,21 +229,59 @@ class Window:
             self._target = color, depth, self.context.framebuffer([color], depth)
         return self._target[2]
 
-    def show(self, width: int, height: int, keep: bool = False) -> np.ndarray | None:
-        """Show the target's lower left width × height pixels all over the window; returns what it shows, (H, W, 3) u8, to keep."""
-        assert self._target is not None
+    def layered(self, width: int, height: int) -> LayeredTarget:
+        """An sRGB target of two layers, width × height pixels each, to be drawn into and given to `join`. Raises WorkError."""
+        if self._layered is None or self._layered.size != (width, height):
+            self._release_layers()
+            self._layered = LayeredTarget(self.context, width, height, GL_SRGB8_ALPHA8)
+        return self._layered
+
+    def join(self) -> None:
+        """Lay the two layers side by side into the lower left of the target."""
+        assert self._layered is not None
+        width, height = self._layered.size
+        target = self.target(2 * width, height)
+        self.context.disable_direct(GL_FRAMEBUFFER_SRGB)  # bits as they are
+        for index, eye in enumerate(self._layered.eyes):
+            call(self.context, "glBindFramebuffer", GL_READ_FRAMEBUFFER, eye.glo)
+            call(self.context, "glBindFramebuffer", GL_DRAW_FRAMEBUFFER, target.glo)
+            places = (0, 0, width, height, index * width, 0, (index + 1) * width, height)
+            call(self.context, "glBlitFramebuffer", *places, GL_COLOR_BUFFER_BIT, GL_NEAREST)
+        target.use()
+
+    def say(self, lines: Sequence[str], background_srgb: tuple[int, int, int]) -> None:
+        """Show lines on an empty window at once, before there is a picture."""
+        screen = self.context.screen
+        screen.use()
+        self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
+        self.context.clear(*(value / 255 for value in background_srgb))
+        assert self._caption is not None
+        self._caption.draw(lines, (0, 0, *self.size))
+        self._glfw.swap_buffers(self._window)
+        self._glfw.poll_events()  # a new window is mapped by then
+
+    def show(
+        self, width: int, height: int, keep: bool = False, caption: Sequence[str] = (), eyes: int = 1
+    ) -> np.ndarray | None:
+        """Show the target's lower left width × height pixels all over the window; returns what it shows, (H, W, 3) u8, to keep.
+
+        caption: lines over it, once an eye.
+        """
+        assert self._target is not None and self._caption is not None
         color, screen = self._target[0], self.context.screen
         screen.use()
-        screen.viewport = (0, 0, *self.size)
+        right, top = self.size
+        screen.viewport = (0, 0, right, top)
         self.context.disable_direct(GL_FRAMEBUFFER_SRGB)
         self.context.disable(self.context.BLEND | self.context.DEPTH_TEST | self.context.CULL_FACE)
         self._share.value = width / color.width, height / color.height
         self._last.value = (width - 0.5) / color.width, (height - 0.5) / color.height
         color.use(0)
         self._triangle.render(vertices=3)
+        for eye in range(eyes):
+            self._caption.draw(caption, (eye * right // eyes, 0, right // eyes, top))
         picture = None
         if keep:
-            right, top = self.size
             pixels = np.frombuffer(screen.read(viewport=(0, 0, right, top), components=3, alignment=1), np.uint8)
             picture = pixels.reshape(top, right, 3)[::-1].copy()
         self._glfw.swap_buffers(self._window)
@@ -222,10 +295,18 @@ class Window:
                 resource.release()
             self._target = None
 
+    def _release_layers(self) -> None:
+        if self._layered is not None:
+            self._layered.release()
+            self._layered = None
+
     def close(self) -> None:
         """Close the window; may be called again."""
         if self._window is not None:
             self._release_target()
+            self._release_layers()
+            if self._caption is not None:
+                self._caption.close()
             self._glfw.destroy_window(self._window)
             self._window = None
         self._glfw.terminate()

@@ -6,7 +6,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from avatar3d.flags import FOVEATION_KINDS, STEREO_CHOICES, add_show_flags, add_tuning_flags, distance, frame_count, within
+from avatar3d.flags import (
+    FOVEATION_KINDS,
+    STEREO_CHOICES,
+    add_listen_flag,
+    add_show_flags,
+    add_tuning_flags,
+    distance,
+    frame_count,
+    within,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,13 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what moves the head, such as csv:FILE, video:FILE, livelink:PORT, idle, or headset for the wearer; given again, "
         "the next head",
     )
-    parser.add_argument(
-        "--listen",
-        metavar="LINK",
-        action="append",
-        default=[],
-        help="show a head that `avatar3d stream` sends: short for --motion net:LINK, after the other sources",
-    )
+    add_listen_flag(parser)
     parser.add_argument(
         "--consent",
         choices=("yes", "no"),
