@@ -109,6 +109,13 @@ def build_parser() -> argparse.ArgumentParser:
     enroll.add_argument("--generator", default="photo", help="2D generator that paints the views (default: photo)")
     enroll.add_argument("--no-hair", action="store_true", help="do not build a hair volume")
     enroll.add_argument("--no-field", action="store_true", help="skip field training: a preview in a few seconds")
+    enroll.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cpu", help="where the field is trained (default cpu; cuda: an NVIDIA GPU)"
+    )
+    enroll.add_argument(
+        "--field-backend", choices=("numba", "torch", "tcnn"),
+        help="what trains it: numba (the CPU's default), torch (slower there, cuda's default) or tcnn (tiny-cuda-nn)",
+    )  # fmt: skip
     enroll.add_argument("--remove-glasses", action="store_true", help="leave off the glasses that the photo shows")
     enroll.add_argument("--seed", type=seed, default=0, help="of everything random: equal seeds give equal avatars (default 0)")
 
@@ -255,6 +262,8 @@ def _enroll(arguments: argparse.Namespace) -> None:
         remove_glasses=arguments.remove_glasses,
         seed=arguments.seed,
         pupil_distance_mm=arguments.pd,
+        device=arguments.device,
+        field_backend=arguments.field_backend or ("torch" if arguments.device == "cuda" else "numba"),
     )
     started = time.perf_counter()
     with ProgressBar(not arguments.quiet) as progress:

@@ -25,7 +25,9 @@ class TrainOptions:
     threads: int = 1
     """Threads of torch and numba: a second one pays on an idle machine only, and where cores are shared it costs dearly."""
     implementation: str = "numba"
-    """Back end of the hash grid: numba, or torch, its slow twin. Training runs on the CPU."""
+    """Back end of the hash grid: numba (CPU), torch, its slow twin, or tcnn (CUDA)."""
+    device: str = "cpu"
+    """Where the field is while it is trained: cpu, or cuda for torch and tcnn. Pictures are composed on the CPU."""
     photo_weight: float = 1.0
     """Colour at the photo's camera."""
     coverage_weight: float = 0.5

@@ -38,6 +38,7 @@ from avatar3d.enroll.verdict import Evidence, is_grey, judge, likeness_of
 from avatar3d.enroll.worn import put_on
 from avatar3d.face import FaceTracker
 from avatar3d.field.bake import bake
+from avatar3d.field.network import check_back_end
 from avatar3d.fitting.fit import FaceFit, fit_face
 from avatar3d.fitting.size import check_pupil_distance, head_size, to_size
 from avatar3d.generator import load_generator
@@ -71,7 +72,7 @@ class EnrollOptions:
     face_index: 0 the largest face, 1 the next; face_box: (x, y, w, h) pixels where the face is. generator: name of the 2D
     generator that proposes other views. hair, field: build them. remove_glasses: leave them off. seed: of everything random.
     pupil_distance_mm: 40 to 80, the head's size where it is known; the photo's irises and the average adult tell it otherwise, and
-    make a child's head too large.
+    make a child's head too large. field_backend, device: how the field is trained, see avatar3d.field.network.check_back_end.
     """
 
     face_index: int | None = None
@@ -82,6 +83,8 @@ class EnrollOptions:
     remove_glasses: bool = False
     seed: int = 0
     pupil_distance_mm: float | None = None
+    field_backend: str = "numba"
+    device: str = "cpu"
 
 
 class _Stopwatch:
@@ -108,6 +111,8 @@ def enroll(
     """
     options = options or EnrollOptions()
     check_pupil_distance(options.pupil_distance_mm)
+    if options.field:
+        check_back_end(options.field_backend, options.device)
     watch = _Stopwatch()
     progress = by_the_clock(progress, options.hair, options.field)
     progress(0.0, "reading the photo")
@@ -285,7 +290,7 @@ def _train(
         avatar,
         evidence,
         generator,
-        TrainOptions(seed=options.seed),
+        TrainOptions(seed=options.seed, implementation=options.field_backend, device=options.device),
         progress=lambda share, label: progress(0.5 + 0.42 * share, label),
     )
     avatar = replace(avatar, neural_field=params)

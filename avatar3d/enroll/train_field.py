@@ -23,7 +23,7 @@ from avatar3d.enroll.field_trainer import run_training
 from avatar3d.enroll.reflectance import key_light
 from avatar3d.errors import InputError
 from avatar3d.field.definition import FieldConfig, box_of, new_field
-from avatar3d.field.network import NeuralField
+from avatar3d.field.network import NeuralField, check_back_end
 from avatar3d.generator.protocol import Generator, PhotoEvidence
 from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressCallback, silent
@@ -60,7 +60,7 @@ def train(
 
     generator: proposes other views; None trains from the photo and the reflectance model alone. Reproducible for equal
     inputs, options and thread counts while the run stays inside its budget. Raises InputError when the avatar has
-    nothing the field may act on or is not in the picture, and on a back end that does not train.
+    nothing the field may act on or is not in the picture, and as `check_back_end` does.
     """
     options = options or TrainOptions()
     with _threads(options.threads):
@@ -75,12 +75,11 @@ def _train(
     config: FieldConfig | None,
     progress: ProgressCallback,
 ) -> tuple[FieldParams, TrainReport]:
-    if options.implementation not in ("numba", "torch"):
-        raise InputError(f"the field trains with numba or torch on the CPU; {options.implementation!r} is not one of them")
+    check_back_end(options.implementation, options.device)
     avatar = replace(avatar, neural_field=None, baked=None)
     rng = np.random.default_rng(options.seed)
     progress(0.0, "preparing the field")
-    field = NeuralField(new_field(options.seed, config, *box_of(avatar)), options.implementation)
+    field = NeuralField(new_field(options.seed, config, *box_of(avatar)), options.implementation).to(options.device)
     scene = build_scene(avatar, evidence.motion)
     textures = textures_of(scene)
     view = drawn_view(scene, textures, evidence.camera)
@@ -114,7 +113,7 @@ def _train(
         Teacher(**{name: getattr(teacher, name)[mask] for name in names}) for mask in (~held_points, held_points)
     )
     pools = [(skin_pool, options.batch_skin_pixels, options.skin_share), (hair_pool, options.batch_hair_pixels, 1.0)]
-    batches = Batches(pools, kept, evidence.motion, field.motion_projection.numpy(), options)
+    batches = Batches(pools, kept, evidence.motion, field.motion_projection.cpu().numpy(), options)
     iterations, seconds, loss_first, loss_last = run_training(field, batches, options, progress)
     with torch.no_grad():
         residual = live_residual(field, evidence.motion.weights)

@@ -8,11 +8,31 @@ import numpy as np
 import torch
 
 from avatar3d.avatar import FieldParams
-from avatar3d.errors import InputError
+from avatar3d.errors import InputError, WorkError
 from avatar3d.field import tcnn
 from avatar3d.field.definition import HASH_PRIMES, is_dense
 
 IMPLEMENTATIONS = ("numba", "torch", "tcnn")
+DEVICES = ("cpu", "cuda")
+
+
+def check_back_end(implementation: str, device: str) -> None:
+    """Whether a field can be trained so on this machine; says what is missing before any work is done.
+
+    Raises InputError for an unknown name or a pair that does not exist, WorkError where a device or a package is missing.
+    """
+    if implementation not in IMPLEMENTATIONS:
+        raise InputError(f"unknown field back end {implementation!r}; expected one of {', '.join(IMPLEMENTATIONS)}")
+    if device not in DEVICES:
+        raise InputError(f"unknown device {device!r}; expected one of {', '.join(DEVICES)}")
+    if (implementation, device) in (("numba", "cuda"), ("tcnn", "cpu")):
+        other = "torch or tcnn" if device == "cuda" else "numba or torch"
+        raise InputError(f"the field back end {implementation} does not run on {device}; choose {other}, or the other device")
+    if device == "cuda" and not torch.cuda.is_available():
+        why = "was built without CUDA" if torch.version.cuda is None else "finds no NVIDIA GPU that its driver offers"
+        raise WorkError(f"--device cuda needs a CUDA device, and torch {torch.__version__} {why}; leave it at cpu, or install both")
+    if implementation == "tcnn":
+        tcnn.load()
 
 
 class _NumbaEncoding(torch.autograd.Function):
@@ -108,7 +128,7 @@ class NeuralField(torch.nn.Module):
 
     def encode(self, positions: torch.Tensor) -> torch.Tensor:
         """(N, L·F) features of positions (N, 3) metres."""
-        unit = ((positions - self.box_min) / self.box_extent).clamp(0, 1)
+        unit = ((positions.to(self.box_min.device) - self.box_min) / self.box_extent).clamp(0, 1)
         if self.implementation == "numba":
             return _NumbaEncoding.apply(unit, self.tables, self.resolutions)
         if self.implementation == "tcnn":
@@ -116,18 +136,23 @@ class NeuralField(torch.nn.Module):
         return encode_torch(unit, self.tables, self.resolutions)
 
     def head(self, features: torch.Tensor, d: torch.Tensor, motion: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Residual (N, 3) and opacity change (N,) of features (N, L·F), directions (N, 3), projected motion (N or 1, M)."""
-        value = torch.cat([features, harmonics_torch(d), motion.expand(len(d), -1)], dim=1)
+        """Residual (N, 3) and opacity change (N,) of features (N, L·F), directions (N, 3), projected motion (N or 1, M).
+
+        Whatever device the field is on, the answer is where the directions are.
+        """
+        device = features.device
+        value = torch.cat([features, harmonics_torch(d.to(device)), motion.to(device).expand(len(d), -1)], dim=1)
         for index, layer in enumerate(self.layers):
             value = layer(value)
             if index + 1 < len(self.layers):
                 value = torch.relu(value)
-        value = value / (1 + value.abs())
+        value = (value / (1 + value.abs())).to(d.device)
         return value[:, :3] * self.color_bound, value[:, 3] * self.alpha_bound
 
     def forward(self, positions: torch.Tensor, d: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """definition.evaluate for torch: positions (N, 3) m, d (N, 3), weights (52,) or (N, 52) → (N, 3), (N,)."""
-        motion = weights.to(torch.float32).reshape(-1, self.motion_projection.shape[0]) @ self.motion_projection
+        projection = self.motion_projection
+        motion = weights.to(projection.device, torch.float32).reshape(-1, projection.shape[0]) @ projection
         return self.head(self.encode(positions), d, motion)
 
     def to_params(self) -> FieldParams:
@@ -152,15 +177,20 @@ class NeuralField(torch.nn.Module):
 
 
 class Adam:
-    """AdamW for tensors on the CPU in one fused loop; torch.optim's own costs a second of imports and several passes a step."""
+    """AdamW: on the CPU in one fused loop (torch.optim's own costs a second of imports and several passes a step), else by torch.
+
+    fused: None for as the parameters' device asks.
+    """
 
     def __init__(
-        self, groups: list[tuple[list[torch.nn.Parameter], float, float]], betas: tuple[float, float], epsilon: float
-    ) -> None:
+        self, groups: list[tuple[list[torch.nn.Parameter], float, float]], betas: tuple[float, float], epsilon: float,
+        fused: bool | None = None,
+    ) -> None:  # fmt: skip
         """groups: [(parameters, step size, decoupled weight decay)]."""
         self._betas, self._epsilon, self._step = betas, epsilon, 0
+        self._fused = fused
         self._state = [
-            (parameter, rate, decay, np.zeros(parameter.numel(), np.float32), np.zeros(parameter.numel(), np.float32))
+            (parameter, rate, decay, *(torch.zeros_like(parameter.detach()).view(-1) for _ in range(2)))
             for parameters, rate, decay in groups
             for parameter in parameters
         ]
@@ -172,11 +202,30 @@ class Adam:
 
     def step(self, factor: float = 1.0) -> None:
         """Move every parameter that has a gradient; step sizes are multiplied by `factor`."""
-        from avatar3d.field.kernels import adam_step
-
         self._step += 1
         for parameter, rate, decay, first, second in self._state:
-            if parameter.grad is not None:
-                flat = parameter.detach().view(-1).numpy()
-                gradient = parameter.grad.contiguous().view(-1).numpy()
-                adam_step(flat, gradient, first, second, self._step, rate * factor, self._betas, self._epsilon, decay)
+            if parameter.grad is None:
+                continue
+            flat, gradient = parameter.detach().view(-1), parameter.grad.contiguous().view(-1)
+            fused = flat.device.type == "cpu" if self._fused is None else self._fused
+            step = _fused_step if fused else _torch_step
+            step(flat, gradient, first, second, self._step, rate * factor, self._betas, self._epsilon, decay)
+
+
+def _fused_step(
+    flat: torch.Tensor, gradient: torch.Tensor, first: torch.Tensor, second: torch.Tensor, *settings: Any
+) -> None:
+    from avatar3d.field.kernels import adam_step
+
+    adam_step(flat.numpy(), gradient.numpy(), first.numpy(), second.numpy(), *settings)
+
+
+def _torch_step(
+    flat: torch.Tensor, gradient: torch.Tensor, first: torch.Tensor, second: torch.Tensor,
+    step: int, rate: float, betas: tuple[float, float], epsilon: float, decay: float,
+) -> None:  # fmt: skip
+    """adam_step, for any device (Loshchilov and Hutter 2019, algorithm 2)."""
+    first.mul_(betas[0]).add_(gradient, alpha=1 - betas[0])
+    second.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
+    mean, spread = first / (1 - betas[0] ** step), second / (1 - betas[1] ** step)
+    flat.mul_(1 - rate * decay).sub_(rate * mean / (spread.sqrt() + epsilon))

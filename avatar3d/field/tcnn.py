@@ -7,6 +7,8 @@ Its index rule is then ours: dense while the vertices fit, else the same hash. T
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -35,20 +37,26 @@ def unpack_level(parameters: np.ndarray, table_size: int, features: int) -> np.n
     return table
 
 
+def load() -> Any:
+    """The module tinycudann. Raises WorkError, saying how to come by it, where it does not load."""
+    try:
+        import tinycudann
+    except Exception as error:  # ImportError, OSError of its library, or the module's own without a GPU
+        raise WorkError(
+            "the field back end tcnn needs tiny-cuda-nn and an NVIDIA GPU, and `import tinycudann` failed "
+            f"({type(error).__name__}); build it with `pip install "
+            "git+https://github.com/NVlabs/tiny-cuda-nn#subdirectory=bindings/torch` on a CUDA machine, or leave the "
+            "back end at its default, numba, which runs here"
+        ) from error
+    return tinycudann
+
+
 class Grid(torch.nn.Module):
     """Our hash grid evaluated by tiny-cuda-nn; forward(unit (N, 3) in [0, 1] on CUDA) → (N, L·F) f32."""
 
     def __init__(self, params: FieldParams) -> None:
         super().__init__()
-        try:
-            import tinycudann
-        except (ImportError, OSError) as error:
-            raise WorkError(
-                "the field back end tcnn needs tiny-cuda-nn and an NVIDIA GPU, and `import tinycudann` failed "
-                f"({type(error).__name__}); build it with `pip install "
-                "git+https://github.com/NVlabs/tiny-cuda-nn#subdirectory=bindings/torch` on a CUDA machine, or leave the "
-                "back end at its default, numba, which runs here"
-            ) from error
+        tinycudann = load()
         _, self._table_size, self._features = params.tables.shape
         self._resolutions = [int(resolution) for resolution in params.resolutions]
         self.levels = torch.nn.ModuleList()

@@ -128,7 +128,7 @@ def test_hairless_and_generatorless_training_reports_nothing_for_them(case) -> N
 
 def test_what_cannot_be_trained_is_one_sentence(case) -> None:
     avatar, evidence = case
-    with pytest.raises(InputError, match="'tcnn' is not one of them"):
+    with pytest.raises(InputError, match="tcnn does not run on cpu"):
         train(avatar, evidence, None, TrainOptions(implementation="tcnn"))
     away = dataclasses.replace(evidence, camera=evidence.camera.moved(np.eye(3), np.array([5.0, 0.0, 0.0])))
     with pytest.raises(InputError, match="not in the photo's picture"):
