@@ -6,21 +6,21 @@ from avatar3d.progress import ProgressCallback
 
 TRAINED = 0.92  # the fraction that the pipeline gives for a field that has been trained
 HAIR, FIELD = "growing the hair", ("preparing the field", "training the field", "baking the field")
-# Seconds that stages take on two idle cores, by what the pipeline says of them; their ratios are what counts.
+# Processor seconds of the astronaut's stages, by what the pipeline says of them; their ratios are what counts.
 TYPICAL_S = {
-    "reading the photo": 0.2,
-    "finding the face": 0.5,
-    "fitting the head": 2.7,
-    "finding the hair": 2.3,
-    "estimating the light": 1.0,
-    HAIR: 4.7,
-    "painting the skin": 14.0,
-    FIELD[0]: 3.0,
-    FIELD[1]: 12.0,
-    FIELD[2]: 9.0,
-    "comparing with the photo": 2.8,
-    "judging the avatar": 1.7,
-    "writing the avatar": 0.7,
+    "reading the photo": 0.1,
+    "finding the face": 0.2,
+    "fitting the head": 5.0,
+    "finding the hair": 1.3,
+    "estimating the light": 0.6,
+    HAIR: 5.2,
+    "painting the skin": 8.6,
+    FIELD[0]: 8.5,
+    FIELD[1]: 9.9,
+    FIELD[2]: 2.5,
+    "comparing with the photo": 1.5,
+    "judging the avatar": 1.1,
+    "writing the avatar": 1.7,
 }
 
 
@@ -36,15 +36,17 @@ def by_the_clock(progress: ProgressCallback, hair: bool, field: bool) -> Progres
     for label, value in seconds.items():
         starts[label] = passed / total
         passed += value
-    last: list[tuple[str, float]] = [("", 0.0)]  # the stage that runs, and the fraction given at its start
+    stage, first, shown = "", 0.0, 0.0  # the stage that runs, the fraction given at its start, the share told last
 
     def told(fraction: float, label: str) -> None:
-        if label != last[0][0]:
-            last[0] = label, fraction
-        within = 0.0
+        nonlocal stage, first, shown
+        if label != stage:
+            stage, first = label, fraction
+        share = starts.get(label, fraction)
         if label == FIELD[1]:
-            first = last[0][1]
-            within = (fraction - first) / max(TRAINED - first, 1e-9) * seconds[label] / total
-        progress(starts.get(label, fraction) + min(max(within, 0.0), seconds.get(label, 0.0) / total), label)
+            within = (fraction - first) / max(TRAINED - first, 1e-9)
+            share += min(max(within, 0.0), 1.0) * seconds[label] / total
+        shown = max(shown, share)
+        progress(shown, label)
 
     return told

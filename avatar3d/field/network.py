@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -190,7 +191,7 @@ class Adam:
         self._betas, self._epsilon, self._step = betas, epsilon, 0
         self._fused = fused
         self._state = [
-            (parameter, rate, decay, *(torch.zeros_like(parameter.detach()).view(-1) for _ in range(2)))
+            (parameter, rate, decay, torch.zeros_like(parameter.detach()).view(-1), torch.zeros_like(parameter.detach()).view(-1))
             for parameters, rate, decay in groups
             for parameter in parameters
         ]
@@ -208,7 +209,7 @@ class Adam:
                 continue
             flat, gradient = parameter.detach().view(-1), parameter.grad.contiguous().view(-1)
             fused = flat.device.type == "cpu" if self._fused is None else self._fused
-            step = _fused_step if fused else _torch_step
+            step: Callable[..., None] = _fused_step if fused else _torch_step
             step(flat, gradient, first, second, self._step, rate * factor, self._betas, self._epsilon, decay)
 
 

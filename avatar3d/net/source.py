@@ -62,9 +62,9 @@ class NetSource(SourceBase):
             for arrival in arrivals:
                 self.buffer.put(arrival)
             answer = self.receiver.acknowledgement(time.monotonic_ns()) if arrivals else None
-            for packet in (answer, self.receiver.request()):
-                if packet is not None:
-                    self._inlet.answer(packet, address)
+            for back in (answer, self.receiver.request()):
+                if back is not None:
+                    self._inlet.answer(back, address)
         self.door.refused = sum(self.receiver.counts[kind] for kind in ("forged", "replayed", "stale", "flooded", "plain", "encrypted"))
 
     def close(self) -> None:
