@@ -19,6 +19,7 @@ IRIS = ((473, (474, 475, 476, 477)), (468, (469, 470, 471, 472)))  # centre and 
 # The landmarks along the upper and the lower lid of the left and the right eye, with both corners.
 LIDS = tuple(((*eye[8:], eye[0]), eye[:9]) for eye in (EYE_LEFT, EYE_RIGHT))
 IRIS_LIMITS = (0.85, 1.15)  # of the usual iris; beyond them the landmarks are wrong
+USUAL_IRIS = np.array([0.055, 0.032, 0.018])  # linear: brown, as most people's are
 RINGS = 8  # radial bins of the iris
 PUPIL = 0.36  # of the iris's radius, in room light
 PUPIL_EDGE, LIMBUS_EDGE = 0.03, 0.045
@@ -163,8 +164,11 @@ def _ring_noise(rng: np.random.Generator, azimuth: np.ndarray, count: int) -> np
     return np.interp(np.mod(azimuth, 2 * np.pi), np.linspace(0, 2 * np.pi, count + 1), np.r_[knots, knots[0]])
 
 
-def measure_eyes(picture: WorkPicture, skin: np.ndarray) -> EyeColors:
-    """Colours of iris and sclera from both eyes of the photo; highlights left out. skin: (3,) linear, the face's plain skin."""
+def measure_eyes(picture: WorkPicture, skin: np.ndarray, unseen: frozenset[str] = frozenset()) -> EyeColors:
+    """Colours of iris and sclera from both eyes of the photo; highlights left out. skin: (3,) linear, the face's plain skin.
+
+    unseen: "eyes", "mouth" where something lies before them; then they are the usual ones.
+    """
     image = srgb_to_linear(cv2.GaussianBlur(picture.rgb, (0, 0), 0.7))
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]] + 0.5
     profiles, whites, radii = [], [], []
@@ -174,6 +178,9 @@ def measure_eyes(picture: WorkPicture, skin: np.ndarray) -> EyeColors:
         reach = np.linalg.norm(points[list(ring)] - points[centre], axis=1)
         radius = max(reach[[0, 2]].mean(), reach[[1, 3]].mean())
         radii.append(radius)
+        if "eyes" in unseen:
+            profiles.append(np.tile(USUAL_IRIS / IRIS_GAIN, (RINGS, 1)))
+            continue
         opening = np.zeros(image.shape[:2], np.uint8)
         cv2.fillPoly(opening, [np.round((points[list(lids)] - 0.5) * 16).astype(np.int32)], 1, cv2.LINE_8, 4)
         opening = cv2.erode(opening, np.ones((3, 3), np.uint8)) > 0
@@ -203,7 +210,7 @@ def measure_eyes(picture: WorkPicture, skin: np.ndarray) -> EyeColors:
         level = max(float(seen @ LUMA_BT709), SCLERA_LEAST, SCLERA_OVER_SKIN * float(skin @ LUMA_BT709))
         hue = SCLERA_CHROMA * seen / max(float(seen @ LUMA_BT709), 1e-4) + (1 - SCLERA_CHROMA) * SCLERA / (SCLERA @ LUMA_BT709)
         white = SCLERA * (1 - SCLERA_PHOTO_SHARE) + SCLERA_PHOTO_SHARE * np.minimum(level * hue, SCLERA)
-    exposure = max(float((white / SCLERA).mean()), _teeth_exposure(picture, image))
+    exposure = max(float((white / SCLERA).mean()), 0.0 if "mouth" in unseen else _teeth_exposure(picture, image))
     return EyeColors(np.clip(profile * IRIS_GAIN, 0.004, 0.8), white, exposure, float(np.mean(radii)))
 
 

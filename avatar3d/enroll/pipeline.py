@@ -25,6 +25,7 @@ from avatar3d.enroll.glasses import find_glasses, without_glasses
 from avatar3d.enroll.glasses_mesh import glasses_parts, temple_lines
 from avatar3d.enroll.hair import HairResult, build_hair
 from avatar3d.enroll.hat import Hat, build_hat
+from avatar3d.enroll.hidden import find_hidden
 from avatar3d.enroll.outline import meet_outline
 from avatar3d.enroll.pace import by_the_clock
 from avatar3d.enroll.reach import learn_reach
@@ -140,21 +141,24 @@ def enroll(
         segmentation = segment(coarse, neighbours=others)
         fit = fit_ears(grow_cranium(fit, head, coarse, segmentation.matte), head, coarse, segmentation)
         fit = meet_outline(fit, head, coarse, segmentation)
-    warnings += segmentation.notes
+    hidden = find_hidden(coarse, segmentation.labels)
+    warnings += [*segmentation.notes, *hidden.notes()]
+    shown_face = hidden.filled(photo.rgb, coarse)
 
     progress(0.18, "estimating the light")
     with watch("glasses"):
         glasses = find_glasses(photo.rgb, face.landmarks.points_px)
-        bare, keep_glasses = photo.rgb, glasses is not None and not options.remove_glasses
+        bare, keep_glasses = shown_face, glasses is not None and not options.remove_glasses
         if glasses is not None:
             temples = temple_lines(glasses, fit.camera, fit.neutral_vertices, head)
-            bare, _ = without_glasses(photo.rgb, face.landmarks.points_px, glasses, temples)
+            bare, _ = without_glasses(shown_face, face.landmarks.points_px, glasses, temples)
             warnings += glasses.notes(options.remove_glasses)
+    dark_lenses = glasses is not None and glasses.dark
     with watch("light"):
         fine = _picture(bare, fit, face.landmarks.points_px, MAX_TEXTURE_IOD_PX)
         matte, hair_alpha = (between(mask, coarse, fine) for mask in (segmentation.matte, segmentation.hair_alpha))
         labels = segmentation.labels
-        lying = labels.clothes | labels.hat | labels.hand | labels.glasses | labels.completed
+        lying = labels.clothes | labels.hat | labels.hand | labels.glasses | labels.completed | hidden.area
         covers = Covers(*(between(mask.astype(np.float32), coarse, fine) for mask in (labels.beard, lying)))
         view = view_skin(fine, fit, head, matte, hair_alpha, covers)
 
@@ -179,6 +183,7 @@ def enroll(
             None if hair is None else hair.scalp_mask,
             None if hair is None else hair.scalp_color_srgb,
             size=atlas_size,
+            unseen=frozenset(name for name, lost in (("eyes", dark_lenses), ("mouth", hidden.mouth)) if lost),
         )
     avatar = _assemble(head, fit, skin, hair, face.landmarks.yaw_rad)
 
@@ -193,7 +198,7 @@ def enroll(
         avatar = put_on(replace(avatar, vertices=clothes.vertices), worn, clothes.hidden)
     warnings += clothes.notes
 
-    shown = photo.rgb if keep_glasses else bare
+    shown = shown_face if keep_glasses else bare
     seen = _picture(shown, fit, face.landmarks.points_px, MAX_EVIDENCE_IOD_PX)
     strands = segmentation.hair_alpha if hat is None else segmentation.without_hat().hair_alpha
     matte, hair_alpha = (between(mask, coarse, seen) for mask in (segmentation.matte, strands))
@@ -229,6 +234,10 @@ def enroll(
             silhouette_iou=report["silhouette_iou"],
             crown_mm=report["crown_error_mm"],
             crown_iou=report["crown_iou"],
+            outline_mm=report["outline_error_mm"],
+            face_psnr_db=with_field.face_psnr_db,
+            glasses=keep_glasses,
+            hidden=hidden.cause or ("sunglasses hide the eyes" if dark_lenses else ""),
             photo_psnr_db=report["photo_psnr_db"],
             seen_share=skin.coverage,
             iod_px=fit.iod_px,
@@ -326,7 +335,8 @@ def _report(
     depth = float(camera.to_camera(np.zeros(3))[2])
     outline_px = with_field.outline_px / picture.scale
     mm_per_px = depth / float(camera.intrinsics[0, 0]) * 1000  # of the photo
-    crown_mm = None if with_field.crown_px is None else round(with_field.crown_px / picture.scale * mm_per_px, 2)
+    typical = (with_field.typical_px, with_field.typical_crown_px)
+    typical_mm = [None if px is None else round(px / picture.scale * mm_per_px, 2) for px in typical]
     return {
         "camera": {**camera.to_json(), "focal_range_px": fit.focal_range_px},
         "motion": fit.motion.to_json(),
@@ -340,7 +350,8 @@ def _report(
         "silhouette_error_px": round(outline_px, 3),
         "silhouette_error_mm": round(outline_px * mm_per_px, 2),
         "silhouette_iou": round(with_field.iou, 4),
-        "crown_error_mm": crown_mm,
+        "outline_error_mm": typical_mm[0],
+        "crown_error_mm": typical_mm[1],
         "crown_iou": None if with_field.crown_iou is None else round(with_field.crown_iou, 4),
         "valid_yaw_deg": list(avatar.valid_yaw_deg),
         "hair": hair is not None and hair.shells is not None,

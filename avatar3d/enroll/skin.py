@@ -44,6 +44,7 @@ TEXEL_HAIR_GAIN = 1.5
 # Where the photo does not show it, skin in hollows is darker and redder: light that got in has passed through skin.
 OPEN_FULL, OPEN_NONE = 0.75, 0.15
 HOLLOW_TINT = np.array([0.34, 0.16, 0.14])
+USUAL_LIPS = np.array([0.76, 0.52, 0.55])  # linear, over the skin's
 LOG_FLOOR = 2e-3  # linear; below it a ratio says nothing
 HUE_FLOOR = 0.04  # linear; the hue of what is darker, as lashes and kohl, is noise
 SEED = 20261130
@@ -99,11 +100,13 @@ def build_skin(
     scalp_mask: np.ndarray | None = None,
     scalp_color_srgb: np.ndarray | None = None,
     size: int = 1024,
+    unseen: frozenset[str] = frozenset(),
 ) -> SkinResult:
     """Paint the atlas.
 
     hair_alpha: (H, W) of the view's picture, hair strands to keep off the skin. scalp_mask: (V,) in [0, 1] and
-    scalp_color_srgb: (3,) in [0, 1], what lies under the hair. size: texels a side.
+    scalp_color_srgb: (3,) in [0, 1], what lies under the hair. size: texels a side. unseen: "eyes", "mouth" where
+    something lies before them: they are made as usual ones are.
     """
     head, graph, nodes = view.head, view.graph, view.nodes
     texels, coarse = (atlas(head, graph, side) for side in (size, COARSE_SIZE))
@@ -114,7 +117,9 @@ def build_skin(
     plain = _plain_skin(nodes, node_albedo)
 
     # Folds of the photo's expression leave the texture and come back with the motion.
-    delta, node_folds = _expression_layer(view, coarse, shade_vertex, beyond, node_albedo)
+    delta, node_folds = None, np.zeros_like(node_albedo)
+    if "mouth" not in unseen:
+        delta, node_folds = _expression_layer(view, coarse, shade_vertex, beyond, node_albedo)
     fold_texels = texels.from_nodes @ beyond
     if delta is not None:
         fold_texels += sample_texture(delta.log_ratio, texels.raster.interpolate(head.faces, head.uv, texels.on_graph))
@@ -155,7 +160,10 @@ def build_skin(
     texture *= 1 + grain(places, known * lacking + (1 - known) * wanted, SEED)
     texture = _under_hair(texture, view, texels, scalp_mask, scalp_color_srgb)
 
-    eyes = measure_eyes(view.picture, plain**GAMMA)
+    if "mouth" in unseen:
+        lips = np.clip(texels.from_nodes @ nodes.lip_region, 0, 1)[:, None]
+        texture *= 1 + lips * (USUAL_LIPS ** (1 / GAMMA) - 1)
+    eyes = measure_eyes(view.picture, plain**GAMMA, unseen)
     texture = inner_mouth_color(texture, head, texels, eyes.exposure)
     atlas_encoded = np.zeros((len(texels.raster.texel), 3), np.float32)
     atlas_encoded[texels.on_graph] = np.clip(texture, 0, 1)
@@ -163,8 +171,10 @@ def build_skin(
     paint_parts(linear, head, texels, eyes.exposure)
     limbus = limbus_angles(eyes, nodes.mm_px, view.fit, head)
     paint_eyes(linear, eyes, limbus, light_direction(view.light), view.fit.neutral_vertices, head, texels)
-    show_eyes(linear, view.picture, nodes, shade_vertex, limbus, head, texels)
-    shade_mouth(linear, view.picture, nodes, shade_vertex, head, texels)
+    if "eyes" not in unseen:
+        show_eyes(linear, view.picture, nodes, shade_vertex, limbus, head, texels)
+    if "mouth" not in unseen:
+        shade_mouth(linear, view.picture, nodes, shade_vertex, head, texels)
     if (view.picture.rgb == view.picture.rgb[..., :1]).all():
         # A greyscale photo's head is grey throughout: ivory teeth and a red tongue would be its only colours.
         linear = np.repeat((linear @ LUMA_BT709)[:, None], 3, axis=1)

@@ -79,7 +79,7 @@ def agreement(mask: Mask, entry: Entry, seen: Seen, drawer: Drawer) -> dict[str,
     above = height > 0
     side = 2 * BESIDE_PX + 1
     near = cv2.dilate(region("hand", "clothes", "other").astype(np.uint8), np.ones((side, side), np.uint8)) > 0
-    outline_px, _ = outline_error(cover > 0.5, region(*HEAD), brought(known(mask)) & (height > HEAD_FROM) & ~near)
+    outline_px, _, _ = outline_error(cover > 0.5, region(*HEAD), brought(known(mask)) & (height > HEAD_FROM) & ~near)
     camera = seen.work.camera
     mm = 1000 * float(camera.to_camera(np.zeros(3))[2]) / float(camera.intrinsics[0, 0])
     return {
