@@ -105,6 +105,9 @@ def test_made_cases_repeat_to_the_byte_and_are_what_they_say(astronaut, tmp_path
     cheeks = pictures["side-light"][150:170, middle - 40 : middle + 40]
     assert cheeks[:, -20:].mean() < 0.6 * cheeks[:, :20].mean()
     assert tracker.track(pictures["small"]).landmarks.iod_px == pytest.approx(SMALL_IOD_PX, rel=0.1)
+    lips, forehead, eye = (pictures[name][tuple(face.points_px[point, 1::-1].astype(int))].astype(int)
+                           for name, point in (("mask", 13), ("hat", 10), ("dark-glasses", 468)))  # fmt: skip
+    assert lips[2] > lips[0] + 30 and forehead[0] > 2 * forehead[1] and eye.max() < 60
     sharpness = [cv2.Laplacian(picture, cv2.CV_64F).std() for picture in (pictures["blur"], astronaut)]
     assert sharpness[0] < 0.3 * sharpness[1]
     assert pictures["jpeg"].shape == astronaut.shape and (tmp_path / "jpeg-1.jpg").stat().st_size < 30_000

@@ -1,4 +1,5 @@
-"""Hard photos made from good ones: cut by the frame, tilted, lit from a side, grey, small, blurred, compressed; repeatable."""
+"""Hard photos made from good ones: cut by the frame, tilted, lit from a side, grey, small, blurred, compressed, and with a mask,
+dark glasses or a hat drawn on; repeatable."""
 
 from __future__ import annotations
 
@@ -23,6 +24,12 @@ LIGHT_RAMP = 0.5  # of the eye distance: half the width of the change from light
 SMALL_IOD_PX = 30.0
 BLUR_IOD = 0.045  # standard deviation over the eye distance
 JPEG_QUALITY = 30
+# The edge of a surgical mask along the jaw and over the nose.
+MASK = (132, 58, 172, 136, 150, 149, 176, 148, 152, 377, 400, 378, 379, 365, 397, 288, 361, 352, 347, 348, 6, 119, 118, 123)
+MASK_SRGB, LENS_SRGB, HAT_SRGB = (120, 175, 215), (22, 22, 24), (120, 30, 40)
+IRISES, TEMPLES = (468, 473), (234, 454)
+LENS_IOD = (0.43, 0.30)  # half a lens' width and height over the eye distance
+HAT_HALF, HAT_HEIGHT, HAT_EDGE = 0.66, 0.62, 0.06  # over the face's width and height; its edge below the forehead's top
 
 Picture = np.ndarray
 
@@ -78,6 +85,48 @@ def blur(rgb: Picture, face: FaceLandmarks) -> Picture:
     return cv2.GaussianBlur(rgb, (0, 0), BLUR_IOD * face.iod_px)
 
 
+def _painted(rgb: Picture, outlines: list[np.ndarray], colour: tuple[int, int, int], iod_px: float) -> Picture:
+    """The picture with (K, 2) outlines filled in one colour, shaded as broadly as what was there."""
+    cover = np.zeros(rgb.shape[:2], np.uint8)
+    for outline in outlines:  # one by one: where two overlap, one call would leave a hole
+        cv2.fillPoly(cover, [np.round(outline).astype(np.int32)], 255)
+    light = cv2.GaussianBlur(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), (0, 0), 0.4 * iod_px).astype(np.float32)
+    shade = np.clip(light / max(float(np.median(light[cover > 0])), 1.0), 0.6, 1.2)
+    share = cv2.GaussianBlur(cover, (0, 0), max(0.012 * iod_px, 0.5))[..., None] / 255
+    return np.clip(rgb + share * (np.array(colour) * shade[..., None] - rgb), 0, 255).astype(np.uint8)
+
+
+def mask(rgb: Picture, face: FaceLandmarks) -> Picture:
+    """A surgical mask over nose, mouth and chin."""
+    outline = face.points_px[list(MASK), :2]
+    return _painted(rgb, [outline.mean(0) + 1.03 * (outline - outline.mean(0))], MASK_SRGB, face.iod_px)
+
+
+def dark_glasses(rgb: Picture, face: FaceLandmarks) -> Picture:
+    """Sunglasses with rounded lenses, a bridge and temples."""
+    eyes = face.points_px[list(IRISES), :2]
+    across = (eyes[1] - eyes[0]) / np.linalg.norm(eyes[1] - eyes[0])
+    down, angle = np.array([-across[1], across[0]]), np.linspace(0, 2 * np.pi, 48, endpoint=False)
+    round_off = (np.abs(np.cos(angle)) ** 3 + np.abs(np.sin(angle)) ** 3) ** (-1 / 3)
+    half = np.array(LENS_IOD) * face.iod_px
+    lens = (half[0] * np.cos(angle) * round_off)[:, None] * across + (half[1] * np.sin(angle) * round_off)[:, None] * down
+    bar = 0.03 * face.iod_px * down
+    bars = [(eyes[0], eyes[1]), *zip(eyes, face.points_px[list(TEMPLES), :2], strict=True)]
+    outlines = [eye + 0.06 * face.iod_px * down + lens for eye in eyes]
+    return _painted(rgb, outlines + [np.stack([a - bar, b - bar, b + bar, a + bar]) for a, b in bars], LENS_SRGB, face.iod_px)
+
+
+def hat(rgb: Picture, face: FaceLandmarks) -> Picture:
+    """A woollen hat, down over the forehead's top."""
+    chin, top = face.points_px[[CHIN, FOREHEAD_TOP], :2]
+    up = (top - chin) / np.linalg.norm(top - chin)
+    right, height = np.array([-up[1], up[0]]), float(np.linalg.norm(top - chin))
+    width = float(np.linalg.norm(np.subtract(*face.points_px[list(TEMPLES), :2])))
+    angle = np.linspace(0, np.pi, 48)[:, None]
+    dome = HAT_HALF * width * np.cos(angle) * right + HAT_HEIGHT * height * np.sin(angle) * up
+    return _painted(rgb, [top - HAT_EDGE * height * up + dome], HAT_SRGB, face.iod_px)
+
+
 MADE: dict[str, Callable[[Picture, FaceLandmarks], Picture]] = {
     "cut-hair": cut_hair,
     "cut-chin": cut_chin,
@@ -88,6 +137,9 @@ MADE: dict[str, Callable[[Picture, FaceLandmarks], Picture]] = {
     "grey": grey,
     "small": small,
     "blur": blur,
+    "mask": mask,
+    "dark-glasses": dark_glasses,
+    "hat": hat,
     "jpeg": lambda rgb, face: rgb,  # the file is what is made
 }
 
