@@ -33,9 +33,11 @@ UPPER_FACE = 0.75  # hair of this head reaches above this height beside the face
 MIN_HAIR_PX = 700  # smaller masks are specks
 CROWN, CROWN_HALF_PX, HEAD_TOP = 1.08, 110.0, 1.24  # from where on the head is crown, how wide it is; a bald head's top
 BALD_SHARE = 0.12  # of the crown under hair, below which the head is bald
+FAINT, FAINT_SHARE = 0.25, 0.4  # probability, and share of the crown over it, from which on faint hair is believed
 NEAR_HAIR_PX = 9.0  # about the hair, where the person is at least what the hair is
 OVER_FACE, OVER_HALF_PX, STRAY_PX = 1.0, 140.0, 3.0  # over the head nothing but hair and face is person
-FAR_FROM, FAR_PX = 0.15, 36.0  # above this height the person ends so far off the hull of hair and face: an ear stands out less
+# Above this height the person ends so far off the hull of hair and face, as an ear stands out less; and so far off the hair itself.
+FAR_FROM, FAR_PX, OFF_HAIR_PX = 0.15, 36.0, 12.0
 HEADROOM_MIDDLE, HEADROOM_TOP, HEADROOM_WIDTH = 0.75, 1.6, 0.6  # an ellipse: heights, and its half width over the face's
 CERTAINTY = (0.5, 0.9)  # mean |2p − 1| over the hair, from no confidence to full
 AGREEMENT = (0.3, 0.8)  # likewise, of what the network calls hair in two views
@@ -99,6 +101,13 @@ def parse_hair(
     crown = (frame.height > CROWN) & ((matte > 0.7) | mask) & inside
     crown &= np.abs(frame.lateral) < CROWN_HALF_PX * unit
     top_seen = crown.sum() >= MIN_HAIR_PX / 4 * unit**2
+    notes = []
+    if top_seen and (mask & crown).sum() < BALD_SHARE * crown.sum() and (soft > FAINT)[crown].mean() > FAINT_SHARE:
+        # Thin or pale hair, of which the network is unsure all over: half an answer is hair where it covers the crown.
+        faint = (soft > FAINT) & inside & ~others & ~never & (matte > UNLIKELY_MATTE)
+        mask = closed(opened(parts_with(faint, own, MIN_HAIR_PX / 4 * unit**2), OPEN_PX * unit), CLOSE_PX * unit) & ~never & inside
+        soft = np.clip(soft * (SURE / FAINT), 0, 1)
+        notes = ["the hair is thin or as pale as the skin and was hardly seen; a photo before a darker backdrop would show it"]
     bare_crown = top_seen and (mask & crown).sum() < BALD_SHARE * crown.sum()
     if bare_crown or mask.sum() < MIN_HAIR_PX * unit**2:
         note = "the head looks bald or shaved" if top_seen else "the top of the head is not in the photo, and no hair beside it"
@@ -118,8 +127,7 @@ def parse_hair(
 
     certainty = np.abs(2 * likely[mask] - 1).mean()
     confidence = min(_share(float(certainty), CERTAINTY), _share(agreement, AGREEMENT))
-    notes = []
-    if confidence < UNSURE:
+    if confidence < UNSURE and not notes:
         notes.append("the hair is hard to tell from the backdrop; its outline is a guess in places")
     found = ParsedHair(
         mask, alpha.astype(np.float32), person.astype(np.float32), np.zeros(mask.shape, bool), confidence, notes
@@ -168,8 +176,11 @@ def _never_hair(rgb: np.ndarray, frame: FaceFrame) -> tuple[np.ndarray, np.ndarr
 
 def _without_others(matte: np.ndarray, hair: np.ndarray, frame: FaceFrame) -> np.ndarray:
     """The matte without other people, raised arms and the like: what lies far off this head."""
-    head = hull((hair & (frame.height > FAR_FROM + 0.2)) | frame.face) | (hair & (frame.height > FAR_FROM))
-    far = (frame.height > FAR_FROM) & (distance_to(head) > FAR_PX * frame.unit)
+    above = hair & (frame.height > FAR_FROM)
+    head = hull((hair & (frame.height > FAR_FROM + 0.2)) | frame.face) | above
+    # An ear stands out of the face; out of hair nothing does.
+    beside = (distance_to(frame.face) > FAR_PX * frame.unit) & (distance_to(above) > OFF_HAIR_PX * frame.unit) & above.any()
+    far = (frame.height > FAR_FROM) & ((distance_to(head) > FAR_PX * frame.unit) | (beside & ~hull(above | frame.face)))
     return np.where(far, 0.0, matte).astype(np.float32)
 
 

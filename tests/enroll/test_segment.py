@@ -66,6 +66,15 @@ def test_a_bald_head_has_no_hair_and_says_so(bald):
     assert "no hair was made" in found.notes[0]
 
 
+def test_hair_that_the_network_half_believes_all_over_the_crown_is_thin_and_not_bald():
+    pale = paint(hair=SKIN)
+    faint = HairSeen(0.35 * pale.hair_seen.probability, 1.0)
+    found = segment(pale.work, pale.matte, faint)
+    assert iou(found.hair_mask, pale.hair) > 0.85
+    assert any("thin" in note for note in found.notes)
+    assert found.confidence < 0.6
+
+
 def test_an_answer_that_its_mirror_image_contradicts_is_warned_of(painted):
     found = segment(painted.work, painted.matte, replace(painted.hair_seen, agreement=0.4))
     assert found.confidence < 0.5
@@ -107,6 +116,18 @@ def test_hair_joined_to_this_heads_is_the_neighbours_whose_face_is_nearer(painte
     assert iou(found.hair_mask, painted.hair) > 0.9
     far = segment(head.work, head.matte, head.hair_seen, neighbours=[np.array([900.0, 250.0, 1020.0, 390.0])])
     assert iou(far.hair_mask, painted.hair) > 0.9, "a neighbour far off takes nothing of this head's hair"
+
+
+def test_a_body_close_behind_the_hair_is_not_in_the_matte(painted):
+    hair = painted.hair.copy()
+    low, high = row_of(painted, -0.02), row_of(painted, 0.05)
+    columns = np.abs(np.arange(640) - 320)
+    hair[high:low] |= (columns > 95) & (columns < 150)
+    body = np.zeros_like(hair)
+    body[high + 20 : 600, 472:540] = True
+    found = segmented(painted, hair=hair, matte=np.maximum(painted.matte, hair | body).astype(np.float32))
+    beside_it = body & (np.arange(640)[:, None] < low) & (columns > 168)
+    assert beside_it.sum() > 500 and (found.matte[beside_it] > 0.5).mean() < 0.05
 
 
 def test_hair_of_a_person_who_looks_away_hangs_on_by_a_lock_and_is_cut(painted):
