@@ -23,6 +23,8 @@ SOFT_PX, SOFT_EPSILON = 4.0, 1e-3  # guided filter of hair's soft edge
 OPEN_PX, CLOSE_PX = 5.0, 7.0
 # Behind the ears: heights, from where on beside the face, how far out, and how near to the hair's colour.
 NAPE, EAR_ROOT_PX, BEHIND_EAR_PX, NAPE_LIKE_HAIR = (0.0, 0.75), 12.0, 75.0, 2.5
+# Long hair reaches under this height; a rim so wide (twice) that the network left is hair by its colour.
+LONG_UNDER, RIM_PX, RIM_LIKE_HAIR = 0.35, 24.0, 1.6
 EAR_GAP_PX = 64.0  # a diameter about the hair: the ear may part it
 PASSABLE = 0.3  # of hair or person, from which on a way to a neighbour may lead through a pixel
 # Under this matte hair is believed in the colour of the surer hair, or where it stands out no farther than strands do.
@@ -156,6 +158,10 @@ def _behind_ears(hair: np.ndarray, person: np.ndarray, off: np.ndarray, frame: F
     beside = (frame.height > NAPE[0]) & (frame.height < NAPE[1]) & (across > across[frame.face].max() - EAR_ROOT_PX * unit)
     beside &= across < across[frame.face].max() + BEHIND_EAR_PX * unit
     found = opened(person & beside & (off < NAPE_LIKE_HAIR) & ~grown(frame.face, 9 * unit), OPEN_PX * unit)
+    if (hair & (frame.height < LONG_UNDER)).sum() > MIN_HAIR_PX * unit**2:
+        # Long hair is fuller than what the network gives of it.
+        rim = grown(hair, RIM_PX * unit) & person & (off < RIM_LIKE_HAIR) & ~grown(frame.face, 15 * unit)
+        found |= rim & (frame.height > NAPE[0])
     return parts_with(found, grown(hair, EAR_GAP_PX * unit), MIN_HAIR_PX / 10 * unit**2)
 
 

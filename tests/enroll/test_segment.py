@@ -118,6 +118,20 @@ def test_hair_joined_to_this_heads_is_the_neighbours_whose_face_is_nearer(painte
     assert iou(far.hair_mask, painted.hair) > 0.9, "a neighbour far off takes nothing of this head's hair"
 
 
+def test_long_hair_whose_rim_the_network_leaves_is_as_wide_as_its_colour(painted):
+    columns = np.arange(640) - 320
+    rows = np.zeros_like(painted.hair)
+    rows[row_of(painted, 0.05) : row_of(painted, -0.09)] = True
+    hanging = rows & (np.abs(columns) > 95) & (np.abs(columns) < 150)
+    rgb = painted.work.rgb.copy()
+    rgb[hanging] = HAIR
+    known = hanging & (np.abs(columns) < 140)
+    matte = np.maximum(painted.matte, hanging).astype(np.float32)
+    found = segmented(painted, work=replace(painted.work, rgb=rgb), hair=painted.hair | known, matte=matte)
+    rim = hanging & ~known & (np.abs(columns) < 148)
+    assert (found.hair_mask & rim).sum() > 0.8 * rim.sum()
+
+
 def test_a_body_close_behind_the_hair_is_not_in_the_matte(painted):
     hair = painted.hair.copy()
     low, high = row_of(painted, -0.02), row_of(painted, 0.05)
