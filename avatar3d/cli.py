@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from avatar3d import __version__, drawing
 from avatar3d.bench import command as bench_command
-from avatar3d.errors import Avatar3dError, InputError, WorkError
+from avatar3d.errors import Avatar3dError, InputError, WorkError, is_refused_memory
 from avatar3d.extras import install_module
 from avatar3d.flags import add_renderer_flag, seed, within
 from avatar3d.net import command as net_command
@@ -212,7 +212,7 @@ def _failure(error: BaseException, command: str) -> tuple[str, int]:
         return str(error), error.exit_code
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; nothing was left half-written", EXIT_INTERRUPTED
-    if isinstance(error, MemoryError):
+    if is_refused_memory(error):
         return "this machine has too little memory for it; nothing was left half-written", 1
     if isinstance(error, OSError) and error.errno in _FAILED_DISK:
         place = f" to {error.filename}" if error.filename else ""

@@ -31,3 +31,17 @@ class WorkError(Avatar3dError):
     """The input was fine but the work failed, or a part this machine lacks was asked for (exit code 1)."""
 
     exit_code = 1
+
+
+# What libraries say instead of raising MemoryError: torch's allocator, Python's threads, OpenGL.
+_REFUSED_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "can't start new thread", "GL_OUT_OF_MEMORY")
+
+
+def is_refused_memory(error: BaseException) -> bool:
+    """Whether an exception, or one that it came from, is memory that the machine refused."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, MemoryError) or any(words in str(found) for words in _REFUSED_MEMORY):
+            return True
+        found = found.__cause__ or found.__context__
+    return False

@@ -447,7 +447,7 @@ class GltfReader:
                     raise self.damaged(f"the picture {key} is {image.size} {image.mode}, stated {(width, height)}")
                 self.spend(width * height * len(image.getbands()) * max(bytes_per_sample, 1))
                 return np.array(image)
-        except InputError:
+        except (InputError, MemoryError):
             raise
         except Exception as error:  # Pillow's decoders raise a dozen kinds on damaged data
             raise self.damaged(f"the picture {key} cannot be decoded ({type(error).__name__})") from error

@@ -77,6 +77,8 @@ def load_photo(path: str | Path, max_megapixels: float = MAX_MEGAPIXELS) -> Phot
                 rgb = _to_rgb(upright, colors, notes, path)
         except InputError:
             raise
+        except MemoryError:
+            raise
         except Exception as error:  # Pillow's decoders raise a dozen kinds on damaged data
             raise InputError(
                 f"{path} is damaged and cannot be decoded ({_reason(error)}); copy it again from its source"

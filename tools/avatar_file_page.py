@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from avatar3d.glb import EXTENSION, budget  # noqa: E402
-from avatar3d.glb.table import DIMENSIONS, MAX_FACES, NUMBERS, PICTURES, Number, range_text  # noqa: E402
+from avatar3d.glb.table import DIMENSIONS, MAX_FACES, MAX_WEIGHTS, NUMBERS, PICTURES, Number, range_text  # noqa: E402
 
 PAGE = ROOT / "docs" / "avatar-file.md"
 
@@ -61,10 +61,11 @@ def page() -> str:
         place = f"`{row.path}`" + (" (may be missing)" if row.optional else "")
         unit = {"1": "", "": ""}.get(row.unit, row.unit)
         lines.append(f"| {place} | {_type(row)} | {range_text(row)} | {unit} | {row.meaning} |")
-    pictures = [
-        f"| `{row.path}`{' (may be missing)' if row.optional else ''} | {' or '.join(row.modes)} | {row.drawn_bytes} | {row.meaning} |"
-        for row in PICTURES
-    ]
+    pictures = []
+    for picture in PICTURES:
+        place = f"`{picture.path}`" + (" (may be missing)" if picture.optional else "")
+        each = f"{picture.drawn_bytes}{' a hair level' if picture.each_level else ''}"
+        pictures.append(f"| {place} | {' or '.join(picture.modes)} | {each} | {picture.meaning} |")
     lengths = [f"| {name} | {most} | {what} |" for name, (most, what) in DIMENSIONS.items()]
     limits = """
 ## Lengths and limits
@@ -75,7 +76,7 @@ def page() -> str:
     rest = f"""
 Before anything is decoded, what drawing would take is worked out from the JSON text: the pixels of all pictures, each times the bytes
 that the table above states (decoded, as floats while it is made ready, and as textures), are {budget.MAX_DRAWN_BYTES // 2**20} MiB at
-most, and triangles, the hair's counted once for each level, {MAX_FACES}.
+most, triangles, the hair's counted once for each level, {MAX_FACES}, and weights of the MLP {MAX_WEIGHTS}.
 """
     return _HEAD + "\n".join(lines) + "\n" + _PICTURES + "\n".join(pictures) + "\n" + limits + "\n".join(lengths) + "\n" + rest
 

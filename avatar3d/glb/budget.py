@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from avatar3d.glb.table import MAX_FACES, PICTURES
+from avatar3d.glb.table import MAX_FACES, MAX_WEIGHTS, PICTURES
 from avatar3d.gltf import GltfReader, Json
 
-MAX_DRAWN_BYTES = 2**30  # enrolment's avatars take a quarter of it
+MAX_DRAWN_BYTES = 3 * 2**29  # enrolment's avatars take 0.33 of the 1.5 GiB
 
 
 def check_budget(reader: GltfReader, content: Json) -> None:
-    """Raise InputError where the pictures that the extension's object states, or the triangles, are more than is drawn.
+    """Raise InputError where the pictures that the extension's object states, the triangles or the MLP are more than is drawn.
 
     What is malformed counts as nothing here; reading it says what is wrong with it.
     """
-    total = 0
+    total, levels = 0, max((_length(entry) for entry in _found(content, ["hair", "levels"])), default=0)
     for row in PICTURES:
         pixels = sum(_pixels(entry) for entry in _found(content, row.path.split(".")))
-        total += row.drawn_bytes * pixels
+        total += row.drawn_bytes * pixels * (levels if row.each_level else 1)
         if total > MAX_DRAWN_BYTES:
             raise reader.damaged(
                 f"its pictures would take {total / 2**20:.0f} MiB of memory up to {row.path}, more than"
@@ -25,6 +25,11 @@ def check_budget(reader: GltfReader, content: Json) -> None:
     faces = _faces(reader, content)
     if faces > MAX_FACES:
         raise reader.damaged(f"it has {faces} triangles, its hair's counted once for each level, more than {MAX_FACES}")
+
+
+    weights = sum(_length(entry) * _length(entry, 1) for entry in _found(content, ["field", "layers[]", "weight"]))
+    if weights > MAX_WEIGHTS:
+        raise reader.damaged(f"its field's MLP has {weights} weights, more than {MAX_WEIGHTS}")
 
 
 def _found(value: object, path: list[str]) -> list[object]:

@@ -24,7 +24,8 @@ DIMENSIONS: dict[str, tuple[int, str]] = {
     "M": (64, "numbers that the motion code is projected to"),
     "A": (16, "answers that are known"),
 }
-MAX_FACES = 400_000  # triangles of the head, and those of its hair once for each level, together; enrolment makes 32,000
+MAX_FACES = 250_000  # triangles of the head, and those of its hair once for each level, together; enrolment makes 34,000
+MAX_WEIGHTS = 8192  # of the MLP together: a driver compiles 20,000 for minutes; enrolment trains 2,200
 MAX_HEIGHT_M = 2.0  # of a place from the eyes: a head with its bust is half a metre
 
 
@@ -54,8 +55,9 @@ class Number:
 class Picture:
     """One picture of the extension, or each of a list.
 
-    path: as of a Number. modes: Pillow's that are read. drawn_bytes: what each of its pixels takes at most in memory, decoded, as
-    floats while being made ready, and as the textures that are drawn; see avatar3d.glb.budget.
+    path: as of a Number. modes: Pillow's that are read. drawn_bytes: what each of its pixels adds to the peak of a process that draws
+    it (decoded, as floats while being made ready, and as textures; measured on pictures of 1024²), with each_level once for each
+    hair level; see avatar3d.glb.budget.
     """
 
     path: str
@@ -63,6 +65,7 @@ class Picture:
     drawn_bytes: int
     meaning: str
     optional: bool = False
+    each_level: bool = False
 
 
 _F32, _INDEX = ("f32",), ("u16", "u32")
@@ -142,15 +145,15 @@ NUMBERS: tuple[Number, ...] = (
 PICTURES: tuple[Picture, ...] = (
     Picture("texture.baseColor", ("RGB",), 60, "albedo of head, eyes and mouth, sRGB"),
     Picture("texture.confidence", ("L",), 2, "255 where the photo shows it"),
-    Picture("texture.deltas[].logRatio", ("RGB",), 60, "log of the colour's change, in steps about 128"),
-    Picture("hair.color", ("RGBA",), 60, "albedo, sRGB; its alpha is level 0's opacity for plain viewers"),
-    Picture("hair.opacity[]", ("L", "RGBA"), 60, "of a level: grey, or the alpha of what plain viewers show"),
-    Picture("baked.skinQ0.levels[]", ("RGB",), 60, "colour residual, in steps about 128"),
-    Picture("baked.hairQ0.levels[]", ("RGBA",), 60, "the same and opacity's change, for a hair level"),
+    Picture("texture.deltas[].logRatio", ("RGB",), 40, "log of the colour's change, in steps about 128"),
+    Picture("hair.color", ("RGBA",), 45, "albedo, sRGB; its alpha is level 0's opacity for plain viewers", each_level=True),
+    Picture("hair.opacity[]", ("L", "RGBA"), 12, "of a level: grey, or the alpha of what plain viewers show"),
+    Picture("baked.skinQ0.levels[]", ("RGB",), 160, "colour residual, in steps about 128"),
+    Picture("baked.hairQ0.levels[]", ("RGBA",), 45, "the same and opacity's change, for a hair level"),
     Picture("baked.skinQ1.levels[]", ("RGB",), 30, "version 1's view term", optional=True),
     Picture("baked.hairQ1.levels[]", ("RGB",), 30, "version 1's view term", optional=True),
-    Picture("baked.motion[].skin.levels[]", ("RGB",), 40, "how the residual moves", optional=True),
-    Picture("baked.motion[].hair.levels[]", ("RGB",), 40, "how the residual moves, for a hair level", optional=True),
+    Picture("baked.motion[].skin.levels[]", ("RGB",), 16, "how the residual moves", optional=True),
+    Picture("baked.motion[].hair.levels[]", ("RGB",), 12, "how the residual moves, for a hair level", optional=True),
 )
 
 ROWS: dict[str, Number] = {row.path: row for row in NUMBERS}

