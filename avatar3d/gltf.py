@@ -48,6 +48,8 @@ _ARRAY_DTYPES: dict[str, np.dtype[Any]] = {
     "f16": np.dtype("<f2"),
     "f32": np.dtype("<f4"),
 }
+# Required extensions that hide the mesh; gltf-transform's copy undoes them.
+_COMPRESSIONS = ("KHR_draco_mesh_compression", "EXT_meshopt_compression", "KHR_meshopt_compression")
 _MIME_FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG"}
 
 
@@ -268,6 +270,13 @@ class GltfReader:
         return document
 
     def _check_buffer(self) -> None:
+        needed = self.document.get("extensionsRequired", [])
+        for name in _COMPRESSIONS:
+            if isinstance(needed, list) and name in needed:
+                raise InputError(
+                    f"{self.path} is compressed ({name}), which avatar3d does not decode; decompress it with"
+                    " `npx @gltf-transform/cli copy IN.glb OUT.glb`"
+                )
         buffers = self.entries(self.document, "buffers", 1)
         if len(buffers) != 1 or not isinstance(buffers[0], dict) or "uri" in buffers[0]:
             raise self.damaged("it does not hold exactly one buffer of its own")
@@ -346,14 +355,22 @@ class GltfReader:
 
     def view(self, index: object, row_bytes: int | None = None) -> memoryview:
         """The bytes of a buffer view; a stride, if it states one, must be row_bytes."""
-        item = self.pick("bufferViews", index)
-        if item.get("buffer") != 0 or item.get("byteStride", row_bytes) != row_bytes:
+        data, stride = self.strided(index)
+        if stride not in (None, row_bytes):
             raise self.damaged(f"bufferViews[{str(index)[:20]}] is not a tight range of the first buffer")
+        return data
+
+    def strided(self, index: object) -> tuple[memoryview, int | None]:
+        """(the bytes of a buffer view, its stride if it states one)."""
+        item = self.pick("bufferViews", index)
+        if item.get("buffer") != 0:
+            raise self.damaged(f"bufferViews[{str(index)[:20]}] is not a range of the first buffer")
+        stride = self.integer(item, "byteStride", 1, 252) if "byteStride" in item else None
         start = self.integer(item, "byteOffset", 0, len(self._body)) if "byteOffset" in item else 0
         length = self.integer(item, "byteLength", 1, len(self._body))
         if start + length > len(self._body):
             raise self.damaged(f"bufferViews[{str(index)[:20]}] reaches beyond the binary data")
-        return self._body[start : start + length]
+        return self._body[start : start + length], stride
 
     def array(self, parent: Json, key: str, kinds: str | tuple[str, ...], shape: tuple[int | None, ...]) -> np.ndarray:
         """Parent's array reference `key` as a new array; None in `shape` accepts any length. Floats must be finite."""

@@ -21,7 +21,9 @@ _HEAD = f"""# The avatar's file
 An avatar is one glTF 2.0 binary. Its core holds what any viewer shows: the mesh by parts, a skin that bends the neck, the 52 ARKit
 morph targets (sparse, with normals, named in `extras.targetNames`), nodes for neck, head and eyes, the base colour and a few hair
 layers. The extension `{EXTENSION}`, an object at the document's root that is used and never required, adds the rest and names
-buffer views of the core where the data is there already; `avatar3d/glb/__init__.py` has its outline.
+buffer views of the core where the data is there already; `avatar3d/glb/__init__.py` has its outline. A file that another program
+wrote without the extension is still an avatar: it is drawn by its core, the last rung of the quality ladder. Compressed files
+(Draco, meshopt) are decompressed by `npx @gltf-transform/cli copy IN.glb OUT.glb` first.
 
 This page is made by `tools/avatar_file_page.py` from `avatar3d/glb/table.py`, by which files are read and written: a number outside
 its range is refused in one sentence that names it, on both ways.

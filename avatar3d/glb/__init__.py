@@ -25,6 +25,7 @@ moves by MOTION_STEP); with `jpeg=True` the base colour to JPEG of quality 95. T
 
 from __future__ import annotations
 
+import logging
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
@@ -36,8 +37,12 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.files import write_bytes
 from avatar3d.glb.core import Core
 from avatar3d.glb.extension import EXTENSION, EXTENSION_VERSION, extension
+from avatar3d.glb.plain import plain_avatar
 from avatar3d.glb.read import avatar_of
 from avatar3d.gltf import GltfReader, GltfWriter, read_file
+from avatar3d.text import printable
+
+_LOG = logging.getLogger(__name__)  # printed on stderr unless a program says where its log goes
 
 
 def write_glb(avatar: Avatar, path: str | Path, jpeg: bool = False, byte_field: bool = False) -> None:
@@ -67,17 +72,21 @@ def read_glb(path: str | Path) -> Avatar:
 def parse_glb(data: bytes, name: str | Path) -> Avatar:
     """The avatar in the bytes of such a file; `name` is what errors call it.
 
-    Raises InputError, one sentence, when they are not a GLB, are truncated or damaged, would take over 1 GiB of memory, are a plain
-    glTF without the extension, or were written by a newer version.
+    Without the extension the core glTF is read, and a warning logged that says so. Raises InputError, one sentence, when they are not
+    a GLB, are truncated, damaged or compressed, would take too much memory, hold no ARKit morph targets, or were written by a newer
+    version.
     """
     reader = GltfReader(data, name)
     extensions = reader.document.get("extensions")
     content = extensions.get(EXTENSION) if isinstance(extensions, dict) else None
     if not isinstance(content, dict):
-        raise InputError(
-            f"{name} is a plain glTF without {EXTENSION}, so there is no neural avatar in it; "
-            "make one from a photo with `avatar3d enroll PHOTO -o FILE.glb`"
-        )
+        avatar = plain_avatar(reader)
+        _LOG.warning(
+            "avatar3d: %s has no %s (another program wrote it), so it is drawn by its mesh, targets and textures alone: the last rung,"
+            " blendshape, without the photo's light and what changes with the view",
+            printable(str(name)), EXTENSION,
+        )  # fmt: skip
+        return avatar
     version = reader.integer(content, "version", 1, 2**31)
     if version > EXTENSION_VERSION:
         raise InputError(

@@ -105,7 +105,7 @@ def test_refused_memory_is_a_sentence(mib: int, code: int, glb: bytes, tmp_path:
     done = subprocess.run([sys.executable, "-c", LIMITED, str(mib), *words], capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     if code:
-        assert done.stderr.startswith("avatar3d: this machine refused the memory") and done.stderr.count("\n") == 1
+        assert done.stderr.startswith("avatar3d: this machine has too little memory for it") and done.stderr.count("\n") == 1
         assert not (tmp_path / "a.ply").exists()
 
 
