@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from avatar3d import __version__, drawing
+from avatar3d import __version__, drawing, storing
 from avatar3d.bench import command as bench_command
 from avatar3d.errors import Avatar3dError, InputError, WorkError, is_refused_memory
 from avatar3d.extras import install_module
@@ -119,10 +119,15 @@ def build_parser() -> argparse.ArgumentParser:
     enroll.add_argument("--remove-glasses", action="store_true", help="leave off the glasses that the photo shows")
     enroll.add_argument("--seed", type=seed, default=0, help="of everything random: equal seeds give equal avatars (default 0)")
 
+    storing.add_storage_flags(enroll)
+
     render = _command(commands, "render", "draw stills, stereo pairs, turntables and videos")
     drawing.add_arguments_render(render)
     export = _command(commands, "export", "write the posed mesh as PLY or OBJ, metres")
     drawing.add_arguments_export(export)
+
+    glb = _command(commands, "glb", "make an avatar's file smaller, with or without loss")
+    storing.add_arguments(glb)
 
     evaluate = _command(commands, "evaluate", "measure view consistency against controls; write a page")
     evaluate.add_argument("avatar", type=Path, help="what enroll wrote (.glb)")
@@ -159,7 +164,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     models.add_argument("--print-path", action="store_true", help="print where the file lies")
 
-    for command in (enroll, render, export, evaluate, track, stream, listen, view, xr, bench, doctor, models):
+    for command in (enroll, render, export, glb, evaluate, track, stream, listen, view, xr, bench, doctor, models):
         command.add_argument("--json", action="store_true", help="print one JSON object on stdout")
         command.add_argument("--quiet", action="store_true", help="no progress and no summary")
     return parser
@@ -270,7 +275,7 @@ def _enroll(arguments: argparse.Namespace) -> None:
         avatar, result = enroll(arguments.photo, options, progress)
         progress(0.98, "writing the avatar")
         write_started = time.perf_counter()
-        write_glb(avatar, arguments.out)
+        write_glb(avatar, arguments.out, arguments.jpeg or False, arguments.byte_field)
     seconds = dict(result["seconds"], write=round(time.perf_counter() - write_started, 3))
     seconds["total"] = round(time.perf_counter() - started, 3)
     result = {
@@ -307,6 +312,10 @@ def _render(arguments: argparse.Namespace) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     _report(arguments, *drawing.run_export(arguments))
+
+
+def _glb(arguments: argparse.Namespace) -> None:
+    _report(arguments, *storing.run(arguments))
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:
@@ -424,6 +433,7 @@ _COMMANDS = {
     "enroll": _enroll,
     "render": _render,
     "export": _export,
+    "glb": _glb,
     "evaluate": _evaluate,
     "track": _track,
     "stream": _stream,

@@ -19,7 +19,7 @@ from PIL import Image
 
 from avatar3d.errors import InputError
 from avatar3d.files import open_regular, read_bounded
-from avatar3d.png import encode_png
+from avatar3d.png import encode_png, smallest_png
 
 Json = dict[str, Any]
 
@@ -71,9 +71,13 @@ def plain(value: object) -> object:
 
 
 class GltfWriter:
-    """Collects a document; equal byte strings are stored once, so an extension may name data that the core also holds."""
+    """Collects a document; equal byte strings are stored once, so an extension may name data that the core also holds.
 
-    def __init__(self, generator: str) -> None:
+    smallest: take longer over pictures, for a smaller file of the same pixels.
+    """
+
+    def __init__(self, generator: str, smallest: bool = False) -> None:
+        self._png = smallest_png if smallest else encode_png
         self.document: Json = {"asset": {"version": "2.0", "generator": generator}}
         self._blocks: list[bytes] = []
         self._length = 0
@@ -169,15 +173,16 @@ class GltfWriter:
 
     def picture(self, pixels: np.ndarray) -> Json:
         """Reference of a PNG of (H, W) or (H, W, 3 or 4) u8: {bufferView, mimeType, width, height}."""
-        return self._encoded(encode_png(pixels), "image/png", pixels)
+        return self.encoded(self._png(pixels), "image/png", pixels)
 
     def jpeg(self, pixels: np.ndarray, quality: int) -> Json:
         """Reference of a JPEG of (H, W, 3) u8 without chroma subsampling."""
         buffer = io.BytesIO()
         Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, "JPEG", quality=quality, subsampling=0)
-        return self._encoded(buffer.getvalue(), "image/jpeg", pixels)
+        return self.encoded(buffer.getvalue(), "image/jpeg", pixels)
 
-    def _encoded(self, data: bytes, mime: str, pixels: np.ndarray) -> Json:
+    def encoded(self, data: bytes, mime: str, pixels: np.ndarray) -> Json:
+        """Reference of a picture whose file, `data`, shows these pixels."""
         height, width = pixels.shape[:2]
         return {"bufferView": self.view(data), "mimeType": mime, "width": width, "height": height}
 

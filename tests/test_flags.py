@@ -33,7 +33,8 @@ def _commands() -> dict[str, argparse.ArgumentParser]:
 # What each command needs beside the flag; files that do not exist, so that nothing starts where a number is not refused.
 NEEDED = {
     "enroll": ["no.jpg", "-o", "a.glb"], "render": ["no.glb", "-o", "a.png"], "view": ["no.glb"], "xr": ["no.glb"],
-    "track": ["no.mp4", "-o", "a.csv"], "stream": ["csv:no.csv"], "listen": [], "bench": ["no.glb"],
+    "track": ["no.mp4", "-o", "a.csv"], "glb": ["optimise", "no.glb", "a.glb"],
+    "stream": ["csv:no.csv"], "listen": [], "bench": ["no.glb"],
 }  # fmt: skip
 NUMERIC = [
     (name, action.option_strings[0])

@@ -30,16 +30,18 @@ def accessor(reader: GltfReader, index: object, width: int, limit: int, name: st
     reader.spend(16 * count * width)
     values = np.zeros((count, width))
     if "bufferView" in item:
-        values[:] = _elements(reader, item, item.get("bufferView"), dtype, count, width, name)
+        with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
+            values[:] = _elements(reader, item, item.get("bufferView"), dtype, count, width, name)
     if "sparse" in item:
         sparse = reader.member(item, "sparse")
         some = reader.integer(sparse, "count", 1, count)
         indices = reader.member(sparse, "indices")
         rows = _elements(reader, indices, indices.get("bufferView"), _dtype(reader, indices, name), some, 1, name)[:, 0]
-        if rows.dtype.kind == "f" or rows.max() >= count:
+        if rows.dtype.kind == "f" or rows.min() < 0 or rows.max() >= count:
             raise reader.damaged(f"{name} has sparse indices out of range")
         inner = reader.member(sparse, "values")
-        values[rows] = _elements(reader, inner, inner.get("bufferView"), dtype, some, width, name)
+        with np.errstate(invalid="ignore"):
+            values[rows] = _elements(reader, inner, inner.get("bufferView"), dtype, some, width, name)
     if item.get("normalized") is True and dtype.kind in "iu":
         values = np.maximum(values / np.iinfo(dtype).max, -1.0)
     if not np.isfinite(values).all():
@@ -70,7 +72,8 @@ def _elements(
 def node_places(reader: GltfReader) -> tuple[dict[int, np.ndarray], dict[int, tuple[str, ...]]]:
     """({node: (4, 4) world transform}, {node: names from its root to itself}) of every node that a root reaches."""
     nodes = reader.entries(reader.document, "nodes")
-    children = {child for node in nodes if isinstance(node, dict) for child in node.get("children", []) if type(child) is int}
+    inner = (child for node in nodes if isinstance(node, dict) for child in reader.entries(node, "children"))
+    children = {child for child in inner if type(child) is int}
     places: dict[int, np.ndarray] = {}
     names: dict[int, tuple[str, ...]] = {}
     roots = [index for index in range(len(nodes)) if index not in children]

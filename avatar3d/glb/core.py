@@ -27,7 +27,6 @@ from avatar3d.gltf import ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER, GltfWriter, Json
 from avatar3d.motion.code import ARKIT_NAMES, LOOK_INDICES, look_angles
 from avatar3d.motion.rotation import eye_rotation
 
-BASE_COLOR_JPEG_QUALITY = 95  # without chroma subsampling: about 1/255 rms on skin
 # Targets carry how normals turn where that is seen: light on moved skin would be as much as 30° off without.
 SEEN_NORMAL_CHANGE = 0.02  # 1.1°
 CORE_HAIR_LAYERS = 3  # blended layers a plain viewer gets; more cost it fill rate
@@ -61,7 +60,7 @@ class Core:
     they hang unskinned under their own nodes.
     """
 
-    def __init__(self, writer: GltfWriter, avatar: Avatar, jpeg: bool) -> None:
+    def __init__(self, writer: GltfWriter, avatar: Avatar, base_color: Json) -> None:
         self.writer = writer
         self.avatar = avatar
         sampler = {
@@ -71,8 +70,7 @@ class Core:
             "wrapT": _CLAMP,
         }
         self.sampler = writer.add("samplers", sampler)
-        color = avatar.base_color
-        self.base_color = writer.jpeg(color, BASE_COLOR_JPEG_QUALITY) if jpeg else writer.picture(color)
+        self.base_color = base_color
         self.primitives: list[Json] = []
         self.runs: list[list[int]] = []
         self.hair_pictures: dict[int, Json] = {}

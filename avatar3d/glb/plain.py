@@ -120,7 +120,7 @@ class _Core:
         if "skin" in node:
             bones, weights = optional("JOINTS_0", 4), optional("WEIGHTS_0", 4)
             if bones is not None and weights is not None:
-                matrix, share = self._skinned(node["skin"], bones.astype(int), weights)
+                matrix, share = self._skinned(node["skin"], bones, weights)
         linear = matrix[:, :3, :3]
         normals = optional("NORMAL", 3)
         material = reader.pick("materials", primitive["material"]) if "material" in primitive else {}
@@ -135,7 +135,7 @@ class _Core:
         moved = (vertices[:, None] @ linear.swapaxes(1, 2))[:, 0] + matrix[:, :3, 3]
         return _Piece(
             kind=kind,
-            vertices=self._within("mesh.vertices", moved.astype(np.float32)),
+            vertices=self._within("mesh.vertices", moved).astype(np.float32),
             normals=None if normals is None else unit((normals[:, None] @ linear.swapaxes(1, 2))[:, 0]),
             uv=np.zeros((count, 2)) if (uv := optional("TEXCOORD_0", 2)) is None else uv.clip(0, 1),
             expression=self._targets(mesh, primitive, count, linear, part),
@@ -153,8 +153,10 @@ class _Core:
         reader = self._reader
         item = reader.pick("skins", skin)
         joints = reader.entries(item, "joints", 1024)
-        if not joints or bones.min() < 0 or bones.max() >= len(joints) or any(joint not in self._places for joint in joints):
+        known = all(type(joint) is int and joint in self._places for joint in joints)
+        if not joints or not known or bones.min() < 0 or bones.max() >= len(joints):
             raise reader.damaged("a skin's joints are out of range")
+        bones = bones.astype(int)
         inverse = np.repeat(np.eye(4)[None], len(joints), 0)
         if "inverseBindMatrices" in item:
             given = accessor(reader, item["inverseBindMatrices"], 16, 1024, "inverseBindMatrices")
@@ -187,8 +189,8 @@ class _Core:
             offsets = accessor(reader, target["POSITION"], 3, DIMENSIONS["V"][0], f"the target {name}")
             if len(offsets) != count:
                 raise reader.damaged(f"the target {name} has {len(offsets)} elements, POSITION {count}")
-            expression[place] = (offsets[:, None] @ linear.swapaxes(1, 2))[:, 0]
-        return self._within("mesh.targets", expression)
+            expression[place] = self._within("mesh.targets", (offsets[:, None] @ linear.swapaxes(1, 2))[:, 0])
+        return expression
 
     def _within(self, path: str, values: np.ndarray) -> np.ndarray:
         wrong = outside(values, ROWS[path], {})
