@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import resource
 import signal
 import struct
@@ -26,6 +27,7 @@ import numpy as np
 import yaml
 from fuzzing.containers import Places, colors, place
 from fuzzing.mutate import ODD_TOKENS, JsonText, damaged, numbers_changed, png_changed
+from fuzzing.numbers import Numbers
 from make_avatar import tiny_avatar
 from PIL import Image, ImageCms, features
 
@@ -34,8 +36,11 @@ from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera, read_cameras
 from avatar3d.errors import InputError
 from avatar3d.face.networks import network_bytes
+from avatar3d.field.definition import evaluate
+from avatar3d.geometry import smooth_normals
 from avatar3d.glb import EXTENSION, parse_glb, write_glb
 from avatar3d.head.model import load_head
+from avatar3d.head.rig import pose_vertices
 from avatar3d.motion.calibrate import Calibration, read_calibration, write_calibration
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.csv import read_motion_csv, write_motion_csv
@@ -45,6 +50,7 @@ from avatar3d.net.link import LinkName
 from avatar3d.photo import load_photo
 from avatar3d.render.build import Build
 from avatar3d.render.foveation import read_foveation
+from avatar3d.render.scene import shade_of
 from avatar3d.render.tune import Entry, remember, remembered
 from avatar3d.resources import asset_path, config_path
 from avatar3d.runtime.governor import read_config
@@ -134,6 +140,8 @@ def readers(folder: Path) -> dict[str, Callable[[], Reader]]:
 
     return {
         "glb": lambda: Reader(_Glb(folder).mutated, lambda data: parse_glb(data, "case.glb"), _sound_avatar),
+        "numbers": lambda: Reader(_numbers(folder), lambda data: parse_glb(data, "case.glb"), _posed_avatar),
+        "plain": lambda: Reader(_Glb(folder, plain=True).mutated, _parse_plain, _sound_avatar),
         "photo": lambda: Reader(_photos(), by_path(partial(load_photo, max_megapixels=PHOTO_MEGAPIXELS)), _sound_photo),
         "colours": lambda: Reader(colors(), by_path(partial(load_photo, max_megapixels=PHOTO_MEGAPIXELS)), _sound_photo),
         "places": lambda: Reader(place, Places(folder).tried),
@@ -197,17 +205,20 @@ def _parse_specification(data: bytes) -> object:
 class _Glb:
     """The tiny avatar's file in its parts: its JSON text, and its buffer views, of which some hold pictures."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, plain: bool = False) -> None:
+        """plain: without the extension, as other programs leave it."""
         self.files = []
         for number, (jpeg, byte_field) in enumerate(((False, False), (True, True))):
             write_glb(tiny_avatar(), folder / f"{number}.glb", jpeg, byte_field)
             data = (folder / f"{number}.glb").read_bytes()
             length = struct.unpack_from("<I", data, 12)[0]
-            text, body = JsonText(json.loads(data[20 : 20 + length])), data[28 + length :]
+            document, body = json.loads(data[20 : 20 + length]), data[28 + length :]
+            if plain:
+                del document["extensions"], document["extensionsUsed"]
+            text = JsonText(document)
             views = json.loads(text.text)["bufferViews"]
             places = [
-                text.within("extensions", EXTENSION),
-                text.within("extensions", EXTENSION),
+                *([text.within("nodes") + text.within("skins")] if plain else 2 * [text.within("extensions", EXTENSION)]),
                 text.within("accessors") + text.within("bufferViews") + text.within("meshes"),
                 text.spans,
             ]
@@ -248,6 +259,36 @@ class _Glb:
         total = 28 + len(content) + len(body)
         head = struct.pack("<4sIIII", b"glTF", 2, total, len(content), 0x4E4F534A)
         return head + content + struct.pack("<II", len(body), 0x004E4942) + body
+
+
+def _numbers(folder: Path) -> Callable[[Random], bytes]:
+    files = []
+    for byte_field in (False, True):
+        write_glb(tiny_avatar(), folder / "numbers.glb", byte_field=byte_field)
+        files.append((folder / "numbers.glb").read_bytes())
+    return Numbers(files).mutated
+
+
+def _parse_plain(data: bytes) -> Avatar:
+    """As the door reads it, without its word on stderr."""
+    logging.getLogger("avatar3d.glb").disabled = True
+    return parse_glb(data, "case.glb")
+
+
+def _posed_avatar(avatar: object) -> None:
+    """What the table admits is posed and shaded without a number that is not finite; warnings are errors here."""
+    _sound_avatar(avatar)
+    assert isinstance(avatar, Avatar)
+    code = MotionCode(np.full(52, 0.7), gaze=np.full((2, 2), 0.3))
+    posed = pose_vertices(avatar.vertices, avatar.expression, code, avatar.head_weight, avatar.joints, avatar.vertex_part)
+    shade = shade_of(smooth_normals(posed, avatar.faces, avatar.weld), avatar.light, avatar.shading_power)
+    assert np.isfinite(posed).all() and np.isfinite(shade).all()
+    if avatar.neural_field is not None:
+        places = avatar.vertices[:4]
+        residual, alpha = evaluate(avatar.neural_field, places, np.tile(np.float32([0, 0, 1]), (len(places), 1)), code.weights)
+        assert np.isfinite(residual).all() and np.isfinite(alpha).all()
+    for delta in avatar.texture_deltas:
+        assert np.isfinite(np.exp(delta.activation(code.weights) * delta.log_ratio)).all()
 
 
 def _sound_avatar(avatar: object) -> None:
