@@ -227,12 +227,12 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) 
     scale = (np.sqrt(sure[pixels]) * slope).astype(np.float32)
     matrix = sp.diags(scale) @ matrix
     touched = np.zeros(size, np.uint8)
-    touched.reshape(-1)[np.unique(sample.indices)] = 1
+    touched.reshape(-1)[sample.indices] = 1
     free = np.flatnonzero(cv2.dilate(touched, np.ones((9, 9), np.uint8)).ravel())
     matrix = matrix.tocsc()[:, free].tocsr()
     before = srgb_to_linear(hair.color).reshape(-1, 3)[free]
     laplacian = _laplacian(free, size)
-    wanted = scale[:, None] * target - matrix @ before
+    wanted = (scale[:, None] * target - matrix @ before).astype(np.float32)  # as the matrices: products of two kinds copy them
     transposed = matrix.T.tocsr()
 
     def apply(x: np.ndarray) -> np.ndarray:

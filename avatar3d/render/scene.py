@@ -108,12 +108,17 @@ def vertex_normals(planes: np.ndarray, adjacency: Adjacency) -> np.ndarray:
 
 def view_directions(positions: np.ndarray, normals: np.ndarray, eye: np.ndarray) -> np.ndarray:
     """(..., 3) f32 direction to the eye (3,) in the local frame (tangent, bitangent, normal) of world positions and normals."""
-    toward = np.asarray(eye, np.float32) - positions
-    toward = toward / np.linalg.norm(toward, axis=-1, keepdims=True)
-    tangent = np.cross(UP_FOR_TANGENT.astype(np.float32), normals)
-    tangent = tangent / np.maximum(np.linalg.norm(tangent, axis=-1, keepdims=True), 1e-6)
-    bitangent = np.cross(normals, tangent)
-    local = [(toward * axis).sum(-1) for axis in (tangent, bitangent, normals)]
+    # Written out by components: several times as fast as numpy's cross products and norms of short rows.
+    x, y, z = np.moveaxis(np.asarray(eye, np.float32) - positions, -1, 0)
+    length = np.sqrt(x * x + y * y + z * z)
+    x, y, z = x / length, y / length, z / length
+    up = UP_FOR_TANGENT.astype(np.float32)
+    nx, ny, nz = np.moveaxis(normals, -1, 0)
+    tx, ty, tz = up[1] * nz - up[2] * ny, up[2] * nx - up[0] * nz, up[0] * ny - up[1] * nx
+    length = np.maximum(np.sqrt(tx * tx + ty * ty + tz * tz), np.float32(1e-6))
+    tx, ty, tz = tx / length, ty / length, tz / length
+    bx, by, bz = ny * tz - nz * ty, nz * tx - nx * tz, nx * ty - ny * tx
+    local = [x * tx + y * ty + z * tz, x * bx + y * by + z * bz, x * nx + y * ny + z * nz]
     return np.stack(local, axis=-1).astype(np.float32)
 
 
