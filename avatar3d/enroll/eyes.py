@@ -195,9 +195,12 @@ def measure_eyes(picture: WorkPicture, skin: np.ndarray, unseen: frozenset[str] 
         beside = image[opening & (relative > 1.25)]
         if len(beside) > 8:
             whites.append(np.percentile(beside, 75, axis=0))
-    with np.errstate(all="ignore"):
-        profile = np.nanmean(np.stack(profiles), axis=0) if not np.isnan(profiles).all() else np.full((RINGS, 3), 0.03)
-    profile = np.where(np.isnan(profile), np.nanmean(profile, axis=0), profile)
+    known = ~np.isnan(profiles)
+    if not known.any():
+        profiles, known = [np.tile(USUAL_IRIS / IRIS_GAIN, (RINGS, 1))], np.ones((1, RINGS, 3), bool)
+    profile = np.where(known, profiles, 0).sum(0) / np.maximum(known.sum(0), 1)
+    shown = known.any((0, 2))
+    profile[~shown] = profile[shown].mean(0)
     # The pupil and its highlight lie in the inner rings; the pupil is painted, so they take the iris's colour.
     middle = np.median(profile[3:7], axis=0)
     profile[:3] = middle
