@@ -19,6 +19,9 @@ from avatar3d import cli, progress
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 WRITING = "writing the avatar"
+for number in SIGNALS[1:-1]:
+    signal.signal(number, signal.SIG_DFL)  # whoever runs the tests may ignore it (nohup)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 photo, target, *more = sys.argv[1:]
 folder = Path(target).parent
 before = Path(target).read_bytes() if Path(target).exists() else None
