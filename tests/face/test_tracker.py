@@ -346,8 +346,8 @@ def test_same_answer_again_and_from_several_threads(portrait, face):
 def test_missing_model_says_how_to_get_it(portrait, tmp_path, monkeypatch):
     monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
     assert refusal(FaceTracker(), portrait) == (
-        f"the model file face_landmarker.task is not in {tmp_path / 'models'}; run `avatar3d models pull "
-        "face_landmarker.task` to fetch it"
+        f"the model file face_landmarker.task is not in {tmp_path / 'models'}; run `avatar3d models pull` "
+        "to fetch all that is missing"
     )
 
 

@@ -184,8 +184,8 @@ def test_a_field_wider_than_a_texture_is_refused(avatar: Avatar, realtime: Realt
 
 
 def test_a_picture_beyond_the_driver_is_refused(avatar: Avatar, realtime: RealtimeRenderer) -> None:
-    camera = Camera.orbit(0.0, width=16384, height=16)
-    with pytest.raises(InputError, match="a 16384×16 picture with supersample 8 is over this driver's limit"):
+    camera = Camera.orbit(0.0, width=16384, height=8192)
+    with pytest.raises(InputError, match="a 16384×8192 picture with supersample 8 is over this driver's limit"):
         realtime.render(avatar, MotionCode(), [camera], RenderOptions("mesh", supersample=8))
 
 
