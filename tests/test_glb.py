@@ -24,6 +24,7 @@ from avatar3d.glb import EXTENSION, parse_glb, read_glb, write_glb
 from avatar3d.int8 import in_bytes
 from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_MAX_RAD
 from avatar3d.motion.rotation import eye_rotation
+from tests.fuzzing.numbers import pack, unpack
 from tests.make_avatar import synthetic_avatar
 
 
@@ -37,19 +38,6 @@ def glb(avatar: Avatar, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("glb") / "avatar.glb"
     write_glb(avatar, path)
     return path.read_bytes()
-
-
-def _unpack(data: bytes) -> tuple[dict, bytes]:
-    length = struct.unpack_from("<I", data, 12)[0]
-    return json.loads(data[20 : 20 + length]), data[28 + length :]
-
-
-def _pack(document: dict, body: bytes) -> bytes:
-    text = json.dumps(document).encode()
-    text += b" " * (-len(text) % 4)
-    total = 28 + len(text) + len(body)
-    head = struct.pack("<4sII", b"glTF", 2, total) + struct.pack("<II", len(text), 0x4E4F534A)
-    return head + text + struct.pack("<II", len(body), 0x004E4942) + body
 
 
 def _read(data: bytes, folder: Path) -> Avatar:
@@ -120,14 +108,14 @@ def test_least_avatar(avatar: Avatar, tmp_path: Path) -> None:
 
 
 def test_a_bake_of_version_1_is_read(glb: bytes, tmp_path: Path) -> None:
-    document, body = _unpack(glb)
+    document, body = unpack(glb)
     baked = _content(document)["baked"]
     motion = baked.pop("motion")[0]
     _content(document)["version"] = 1
     for key in ("psnrMovedSkinDb", "psnrMovedHairDb"):
         del baked[key]
     baked |= {"skinQ1": motion["skin"], "hairQ1": motion["hair"]}  # any pictures of their sizes do
-    new, old = _read(glb, tmp_path).baked, _read(_pack(document, body), tmp_path).baked
+    new, old = _read(glb, tmp_path).baked, _read(pack(document, body), tmp_path).baked
     assert new is not None and old is not None and new.hair_q0 is not None and old.hair_q0 is not None
     assert not old.motion and np.isnan(old.psnr_moved_skin_db) and old.psnr_skin_db == new.psnr_skin_db
     # It showed q0 + q1 · d along d, of which the mean over the hemisphere that sees a surface is q0 + 2/3 of q1's part along it.
@@ -138,7 +126,7 @@ def test_a_bake_of_version_1_is_read(glb: bytes, tmp_path: Path) -> None:
     np.testing.assert_array_equal(old.hair_q0[..., 3], new.hair_q0[..., 3])
     baked["skinQ1"] = motion["hair"] | {"levels": motion["hair"]["levels"][:1]}
     with pytest.raises(InputError, match="skinQ1 differ in size"):
-        _read(_pack(document, body), tmp_path)
+        _read(pack(document, body), tmp_path)
 
 
 def test_a_field_in_bytes_is_read_as_what_they_stand_for(avatar: Avatar, tmp_path: Path) -> None:
@@ -150,10 +138,10 @@ def test_a_field_in_bytes_is_read_as_what_they_stand_for(avatar: Avatar, tmp_pat
     _assert_same(read, replace(avatar, neural_field=in_bytes(avatar.neural_field)), "avatar", EIGHT_BITS)
     write_glb(read, tmp_path / "again.glb", byte_field=True)
     assert (tmp_path / "again.glb").read_bytes() == (tmp_path / "small.glb").read_bytes()
-    document, body = _unpack((tmp_path / "small.glb").read_bytes())
+    document, body = unpack((tmp_path / "small.glb").read_bytes())
     _content(document)["field"]["tables"]["step"][0] = 1e7
     with pytest.raises(InputError, match=r"field\.tables\.step holds 1e\+07, outside 0 to 7.8"):
-        _read(_pack(document, body), tmp_path)
+        _read(pack(document, body), tmp_path)
 
 
 def test_what_was_not_measured_stays_unmeasured(avatar: Avatar, tmp_path: Path) -> None:
@@ -264,7 +252,7 @@ def test_nodes_targets_and_materials(avatar: Avatar, glb: bytes) -> None:
 
 
 def test_sparse_target_decodes_by_hand_to_the_offsets(avatar: Avatar, glb: bytes) -> None:
-    document, body = _unpack(glb)
+    document, body = unpack(glb)
     accessor = document["accessors"][_jaw_target(document)]
     sparse = accessor["sparse"]
     offsets = np.zeros((accessor["count"], 3), np.float32)
@@ -283,7 +271,7 @@ def test_sparse_target_decodes_by_hand_to_the_offsets(avatar: Avatar, glb: bytes
 
 def _target(document: pygltflib.GLTF2, glb: bytes, mesh: str, name: str, attribute: str) -> tuple[np.ndarray, np.ndarray]:
     """(what an attribute is at rest, what a target adds to it), each (n, 3), of a mesh's first primitive."""
-    raw, body = _unpack(glb)
+    raw, body = unpack(glb)
     primitive = next(item for item in raw["meshes"] if item["name"] == mesh)["primitives"][0]
     accessor = raw["accessors"][primitive["attributes"][attribute]]
     view = raw["bufferViews"][accessor["bufferView"]]
@@ -326,7 +314,7 @@ def test_normals_turn_with_moved_skin(name: str, avatar: Avatar, glb: bytes) -> 
 
 
 def test_skin_weights_sum_to_one_and_follow_head_weight(avatar: Avatar, glb: bytes) -> None:
-    document, body = _unpack(glb)
+    document, body = unpack(glb)
     accessor = document["accessors"][_head(document)["attributes"]["WEIGHTS_0"]]
     view = document["bufferViews"][accessor["bufferView"]]
     weights = np.frombuffer(body, np.uint8, 4 * len(avatar.vertices), view["byteOffset"]).reshape(-1, 4)
@@ -335,7 +323,7 @@ def test_skin_weights_sum_to_one_and_follow_head_weight(avatar: Avatar, glb: byt
 
 
 def test_the_extension_repeats_no_vertex_data(glb: bytes) -> None:
-    document, body = _unpack(glb)
+    document, body = unpack(glb)
     content = document["extensions"][EXTENSION]
     attributes = _head(document)["attributes"]
     for name, attribute in (("vertices", "POSITION"), ("uv", "TEXCOORD_0")):
@@ -356,19 +344,19 @@ def _plain_gltf() -> bytes:
 def _with_nan_vertex(document: dict, body: bytes) -> bytes:
     view = document["bufferViews"][document["extensions"][EXTENSION]["mesh"]["vertices"]["bufferView"]]
     start = view["byteOffset"] + 24
-    return _pack(document, body[:start] + struct.pack("<f", float("nan")) + body[start + 4 :])
+    return pack(document, body[:start] + struct.pack("<f", float("nan")) + body[start + 4 :])
 
 
 def _with_levels_beyond_floats(document: dict, body: bytes) -> bytes:
     view = document["bufferViews"][document["extensions"][EXTENSION]["hair"]["levels"]["bufferView"]]
     start = view["byteOffset"]
-    return _pack(document, body[:start] + struct.pack("<2f", -3e38, 3e38) + body[start + 8 :])
+    return pack(document, body[:start] + struct.pack("<2f", -3e38, 3e38) + body[start + 8 :])
 
 
 def _edited(change: Callable[[dict], object]) -> Callable[[dict, bytes], bytes]:
     def edit(document: dict, body: bytes) -> bytes:
         change(document)
-        return _pack(document, body)
+        return pack(document, body)
 
     return edit
 
@@ -389,7 +377,7 @@ def _jaw_target(document: dict) -> int:
 def _damage_base_color(document: dict, body: bytes) -> bytes:
     view = document["bufferViews"][_content(document)["texture"]["baseColor"]["bufferView"]]
     middle = view["byteOffset"] + view["byteLength"] // 2
-    return _pack(document, body[:middle] + bytes(40) + body[middle + 40 :])
+    return pack(document, body[:middle] + bytes(40) + body[middle + 40 :])
 
 
 @pytest.mark.parametrize(
@@ -398,15 +386,15 @@ def _damage_base_color(document: dict, body: bytes) -> bytes:
         (lambda d, b: b"", "is empty"),
         (lambda d, b: b"\x89PNG\r\n\x1a\n" + bytes(100), "is not a GLB"),
         (lambda d, b: json.dumps(d).encode(), "glTF text file; convert it to binary GLB"),
-        (lambda d, b: _pack(d, b)[:15], "truncated: 15 bytes"),
-        (lambda d, b: _pack(d, b)[:-100], "is truncated: .* bytes; copy it again"),
-        (lambda d, b: _pack(d, b) + b"more", "4 bytes follow its stated end"),
-        (lambda d, b: b"glTF" + struct.pack("<I", 1) + _pack(d, b)[8:], "glTF version 1"),
+        (lambda d, b: pack(d, b)[:15], "truncated: 15 bytes"),
+        (lambda d, b: pack(d, b)[:-100], "is truncated: .* bytes; copy it again"),
+        (lambda d, b: pack(d, b) + b"more", "4 bytes follow its stated end"),
+        (lambda d, b: b"glTF" + struct.pack("<I", 1) + pack(d, b)[8:], "glTF version 1"),
         (lambda d, b: _plain_gltf(), f"plain glTF without {EXTENSION}.*avatar3d enroll"),
         (_edited(lambda d: _content(d).update(version=3)), "newer avatar3d .*version 3.*update avatar3d"),
         (_edited(lambda d: _content(d).update(version="1")), "version is not a whole number"),
-        (lambda d, b: _pack(d, b).replace(b'"asset"', b'"asset?', 1), "its JSON cannot be read"),
-        (lambda d, b: _pack({**d, "x": float("nan")}, b), "its JSON cannot be read .*NaN"),
+        (lambda d, b: pack(d, b).replace(b'"asset"', b'"asset?', 1), "its JSON cannot be read"),
+        (lambda d, b: pack({**d, "x": float("nan")}, b), "its JSON cannot be read .*NaN"),
         (_edited(lambda d: d["accessors"][_jaw_target(d)].update(count=10**9)), "does not hold .* vectors"),
         (_edited(lambda d: d["accessors"][_jaw_target(d)]["sparse"].update(count=10**9)), "count is not a whole"),
         (_edited(lambda d: d["accessors"][_head(d)["indices"]].update(count=10**8)), "reaches beyond its buffer"),
@@ -433,7 +421,7 @@ def _damage_base_color(document: dict, body: bytes) -> bytes:
     ],
 )
 def test_what_is_no_avatar_ends_in_a_sentence(make, sentence: str, glb: bytes, tmp_path: Path) -> None:
-    document, body = _unpack(glb)
+    document, body = unpack(glb)
     data = make(copy.deepcopy(document), body)
     with pytest.raises(InputError, match=sentence) as error:
         _read(data, tmp_path)
@@ -473,12 +461,12 @@ def _bomb(document: dict, body: bytes, side: int) -> bytes:
     delta = _content(document)["texture"]["deltas"][0]
     delta["logRatio"] = {**reference, "step": [1, 1, 1]}
     _content(document)["texture"]["deltas"] = [delta] * 60
-    return _pack(document, body + data + bytes(-len(data) % 4))
+    return pack(document, body + data + bytes(-len(data) % 4))
 
 
 @pytest.mark.parametrize("side", [2048, 8192])
 def test_decompression_bomb_is_refused_before_it_unfolds(side: int, glb: bytes, tmp_path: Path) -> None:
-    document, body = _unpack(glb)
+    document, body = unpack(glb)
     path = tmp_path / "case.glb"
     path.write_bytes(_bomb(document, body, side))
     tracemalloc.start()
@@ -509,7 +497,7 @@ def test_eye_faces_that_mix_with_skin_still_turn(avatar: Avatar, tmp_path: Path)
     )
     write_glb(mixed, tmp_path / "a.glb")
     _assert_same(read_glb(tmp_path / "a.glb"), mixed, "avatar", EIGHT_BITS)
-    document, _ = _unpack((tmp_path / "a.glb").read_bytes())
+    document, _ = unpack((tmp_path / "a.glb").read_bytes())
     eyes = [mesh for mesh in document["meshes"] if mesh["name"] in ("leftEye", "rightEye")]
     faces = sum(document["accessors"][mesh["primitives"][0]["indices"]]["count"] for mesh in eyes) // 3
     assert faces == (mixed.part == PART_EYE).sum()

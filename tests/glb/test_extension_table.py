@@ -131,32 +131,34 @@ def _run(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str
     return code, capsys.readouterr().err
 
 
+def _run_at(
+    values: list[float], row: Number, head: bytes, words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command `words`, of which "IN" is the file, with each of a row's values: it works, or refuses in one sentence."""
+    if not present(unpack(head)[0], row):
+        pytest.skip("only in other forms of the file")
+    for value in values:
+        (folder / "a.glb").write_bytes(with_number(*unpack(head), row, int(value) if row.whole else value, Random(1)))
+        named = [str(folder / "a.glb") if word == "IN" else word for word in words]
+        code, err = _run([*named, "--quiet", "--expression", "jawOpen=1,mouthSmileLeft=1"], capsys)
+        assert code in (0, 2) and err.count("\n") == (1 if code else 0), err
+
+
 @pytest.mark.parametrize("row", NUMBERS, ids=IDS)
 def test_whatever_the_table_admits_is_posed_without_a_warning(
     row: Number, head: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if not present(unpack(head)[0], row):
-        pytest.skip("only in other forms of the file")
-    for value in limits(row):
-        (tmp_path / "a.glb").write_bytes(with_number(*unpack(head), row, int(value) if row.whole else value, Random(1)))
-        words = ["export", str(tmp_path / "a.glb"), "-o", str(tmp_path / "a.ply"), "--quiet"]
-        code, err = _run([*words, "--expression", "jawOpen=1,mouthSmileLeft=1"], capsys)
-        assert code in (0, 2) and err.count("\n") == (1 if code else 0), err
+    _run_at(limits(row), row, head, ["export", "IN", "-o", str(tmp_path / "a.ply")], tmp_path, capsys)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("form", ["live", "baked"])
 @pytest.mark.parametrize("row", NUMBERS, ids=IDS)
 def test_whatever_the_table_admits_is_drawn_without_a_warning(
-    row: Number, head: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    row: Number, form: str, head: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if not present(unpack(head)[0], row):
-        pytest.skip("only in other forms of the file")
-    for value in limits(row)[1:]:
-        (tmp_path / "a.glb").write_bytes(with_number(*unpack(head), row, int(value) if row.whole else value, Random(1)))
-        for form in ("live", "baked"):
-            words = ["render", str(tmp_path / "a.glb"), "-o", str(tmp_path / "a.png"), "--size", "64", "--form", form, "--quiet"]
-            code, err = _run([*words, "--expression", "jawOpen=1,mouthSmileLeft=1"], capsys)
-            assert code in (0, 2) and err.count("\n") == (1 if code else 0), err
+    words = ["render", "IN", "-o", str(tmp_path / "a.png"), "--size", "64", "--form", form]
+    _run_at(limits(row)[1:], row, head, words, tmp_path, capsys)
 
 
 def test_the_page_about_the_file_is_made_from_the_table() -> None:
