@@ -135,7 +135,7 @@ class BakedField:
     """The field's mean over the eyes that see a surface, in textures of each shell.
 
     A renderer draws the field at the vertices, interpolated, with the view and the motion code in full, and adds what these
-    textures hold beyond the vertices' own mean (avatar3d.render.fold). skin_q0: (h, w, 3) f32 colour residual over the atlas;
+    textures hold beyond the vertices' own mean (avatar3d.render.lod.fold). skin_q0: (h, w, 3) f32 colour residual over the atlas;
     hair_q0: (K, h, w, 4) f32 over the hair's uv, its last channel the change of opacity, or None. weights: (52,) ARKit weights
     that they were made for; motion: how others change what is added.
     psnr_skin_db, psnr_hair_db: what is drawn against the live form at `weights`; psnr_moved_skin_db, psnr_moved_hair_db: over
@@ -158,7 +158,9 @@ class BakedField:
         for direction in self.motion:
             _check(direction.row.shape == (52,), "a baked motion's row is not (52,)")
             _check(direction.low <= direction.high, "a baked motion's limits are not in order")
-            _check(direction.skin is None or direction.skin.shape == self.skin_q0.shape, "a baked motion differs from the skin's")
+            _check(
+                direction.skin is None or direction.skin.shape == self.skin_q0.shape, "a baked motion differs from the skin's"
+            )
             same = direction.hair is None or (hair is not None and direction.hair.shape == (*hair[:3], 3))
             _check(same, "a baked motion differs from the hair's")
 

@@ -265,7 +265,12 @@ def read_cameras(path: str | Path) -> list[Camera]:
     cameras = [Camera.from_json(item) for item in value]
     for index, camera in enumerate(cameras):
         name = camera.name
-        plain = name.isprintable() and len(name.encode()) <= MAX_NAME_BYTES and Path(name).name == name and name[:1] not in ("", ".")
+        plain = (
+            name.isprintable()
+            and len(name.encode()) <= MAX_NAME_BYTES
+            and Path(name).name == name
+            and name[:1] not in ("", ".")
+        )
         if not plain:
             raise InputError(f"camera {index} of {path} is named {shown(name)}; expected a plain file name")
     if len({camera.name for camera in cameras}) != len(cameras):

@@ -27,7 +27,16 @@ PRIMARIES: dict[int, tuple[tuple[float, float], ...]] = {
     12: ((0.680, 0.320), (0.265, 0.690), (0.150, 0.060), D65),
     22: ((0.630, 0.340), (0.295, 0.605), (0.155, 0.077), D65),
 }
-PRIMARIES_NAMES = {1: "BT.709", 4: "BT.470M", 5: "BT.601", 6: "BT.601", 7: "SMPTE 240M", 9: "BT.2020", 11: "DCI-P3", 12: "Display P3"}
+PRIMARIES_NAMES = {
+    1: "BT.709",
+    4: "BT.470M",
+    5: "BT.601",
+    6: "BT.601",
+    7: "SMPTE 240M",
+    9: "BT.2020",
+    11: "DCI-P3",
+    12: "Display P3",
+}
 PRIMARIES_NAMES |= {22: "EBU 3213"}
 # "Adobe RGB (1998) Color Image Encoding", 2005: primaries and the exact gamma.
 ADOBE_RGB = ((0.640, 0.330), (0.210, 0.710), (0.150, 0.060), D65)
@@ -156,7 +165,9 @@ def _hlg_shown(scene: np.ndarray) -> np.ndarray:
 def _transfer(code: int) -> Curve | None:
     if code in _AS_SRGB:
         return srgb_curve
-    return {4: gamma(2.2), 5: gamma(2.8), 8: gamma(1.0), PQ: _pq, 17: lambda x: 52.37 / 48 * np.power(x, 2.6), HLG: _hlg}.get(code)
+    return {4: gamma(2.2), 5: gamma(2.8), 8: gamma(1.0), PQ: _pq, 17: lambda x: 52.37 / 48 * np.power(x, 2.6), HLG: _hlg}.get(
+        code
+    )
 
 
 def _pq(x: np.ndarray) -> np.ndarray:

@@ -118,11 +118,11 @@ def _opengl() -> list[Check]:
 
 
 def _drawing() -> list[Check]:
-    from avatar3d.render import tune
+    from avatar3d.render.opengl import autotune
 
     fix = "avatar3d bench AVATAR.glb --quick --tune"
     try:
-        entries = tune.remembered()
+        entries = autotune.remembered()
     except Avatar3dError as error:
         return [Check("drawing", False, str(error), fix, needed=False)]
     if not entries:
@@ -131,7 +131,9 @@ def _drawing() -> list[Check]:
         f"{entry.width}×{entry.height}{', two eyes' if entry.eyes == 2 else ''} on {entry.renderer}": entry.build.values()
         for entry in entries
     }
-    return [Check("drawing", True, "; ".join(f"{where}: {', '.join(values)}" for where, values in newest.items()), needed=False)]
+    return [
+        Check("drawing", True, "; ".join(f"{where}: {', '.join(values)}" for where, values in newest.items()), needed=False)
+    ]
 
 
 def _model_files() -> list[Check]:
@@ -235,7 +237,9 @@ def _camera() -> list[Check]:
         return []
     cameras = sorted(Path("/dev").glob("video*"))
     if not cameras:
-        return [Check("camera", False, "none is connected (source camera:)", "connect one, and hand it to the container", False)]
+        return [
+            Check("camera", False, "none is connected (source camera:)", "connect one, and hand it to the container", False)
+        ]
     closed = [camera for camera in cameras if not os.access(camera, os.R_OK | os.W_OK)]
     if len(closed) == len(cameras):
         fix = "sudo usermod -aG video $USER, then log in again"

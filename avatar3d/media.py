@@ -14,11 +14,11 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
+from avatar3d.choices import FPS_RANGE
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.errors import InputError, WorkError
 from avatar3d.extras import pip_install
 from avatar3d.files import replacing
-from avatar3d.flags import FPS_RANGE
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -211,7 +211,18 @@ def _encoder(path: Path, shape: tuple[int, ...], fps: float) -> Iterator[Callabl
 
     height, width = shape[:2]
     padding = ((0, height % 2), (0, width % 2), (0, 0))
-    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width + width % 2}x{height + height % 2}", "-r", f"{fps:.6f}", "-i", "-"]
+    source = [
+        "-f",
+        "rawvideo",
+        "-pix_fmt",
+        "rgb24",
+        "-s",
+        f"{width + width % 2}x{height + height % 2}",
+        "-r",
+        f"{fps:.6f}",
+        "-i",
+        "-",
+    ]
     options = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", *_MP4_OPTIONS.split()]
     with tempfile.TemporaryFile() as said:
         try:

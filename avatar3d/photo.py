@@ -106,9 +106,7 @@ def _opened(path: Path, data: bytes, max_megapixels: float) -> Image.Image:
         pixels = int(found.group()) if found else 0
         raise _too_large(path, pixels, max_megapixels) from error
     except UnidentifiedImageError as error:
-        raise InputError(
-            f"{path} is not a picture in a format that is understood; save it as JPEG or PNG"
-        ) from error
+        raise InputError(f"{path} is not a picture in a format that is understood; save it as JPEG or PNG") from error
     if pixels > max_megapixels * 1e6:
         picture.close()
         raise _too_large(path, pixels, max_megapixels)

@@ -53,9 +53,7 @@ class PhotoColors:
             self._read_png(data, picture)
         elif picture.format in ("HEIF", "AVIF") and not self._profile:
             codes = picture.info.get("nclx_profile") or {}
-            self._read_cicp(
-                (codes["color_primaries"], codes["transfer_characteristics"]) if codes else nclx_of(data)
-            )
+            self._read_cicp((codes["color_primaries"], codes["transfer_characteristics"]) if codes else nclx_of(data))
         if self._profile:
             self._icc = read_icc(self._profile)
             self._name = _description(self._profile)

@@ -24,7 +24,9 @@ def profile(primaries, curve: bytes, name: str = "sRGB, or so it says", space: b
     if space == b"GRAY":
         tags.append((b"kTRC", curve))
     else:
-        tags += [(name, b"XYZ \0\0\0\0" + fixed(column)) for name, column in zip((b"rXYZ", b"gXYZ", b"bXYZ"), adapted.T, strict=True)]
+        tags += [
+            (name, b"XYZ \0\0\0\0" + fixed(column)) for name, column in zip((b"rXYZ", b"gXYZ", b"bXYZ"), adapted.T, strict=True)
+        ]
         tags += [(name, curve) for name in (b"rTRC", b"gTRC", b"bTRC")]
     place, table, content = 132 + 12 * len(tags), b"", b""
     for name_, data in tags:

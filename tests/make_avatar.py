@@ -96,16 +96,12 @@ def _lathe(profile: np.ndarray, columns: int) -> np.ndarray:
     return np.stack([x, np.broadcast_to(y, x.shape), z], -1)
 
 
-def _ball(
-    center: np.ndarray, radius: float, rows: int, columns: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _ball(center: np.ndarray, radius: float, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sphere with its pole toward +Z: vertices, polar UV in the unit disc's square [0, 1]², faces."""
     polar = np.linspace(0, np.pi, rows)[:, None]
     angle = np.linspace(0, 2 * np.pi, columns + 1)[None].copy()
     angle[:, -1] = 0
-    unit = np.stack(
-        np.broadcast_arrays(np.sin(polar) * np.cos(angle), np.sin(polar) * np.sin(angle), np.cos(polar)), -1
-    )
+    unit = np.stack(np.broadcast_arrays(np.sin(polar) * np.cos(angle), np.sin(polar) * np.sin(angle), np.cos(polar)), -1)
     disc = 0.5 + 0.5 * (polar / np.pi)[..., None] * np.stack([np.cos(angle), -np.sin(angle)], -1)
     vertices = center + radius * unit.reshape(-1, 3)
     return vertices, disc.reshape(-1, 2), _without_slivers(vertices, _grid_faces(rows, columns + 1))
@@ -132,9 +128,7 @@ def _smooth_noise(rng: np.random.Generator, height: int, width: int, channels: i
 def _build_mesh() -> tuple[_Mesh, dict[str, np.ndarray]]:
     mesh = _Mesh()
     grid = _lathe(PROFILE, COLUMNS)
-    nose = np.exp(-(((grid[..., 0] / 0.012) ** 2) + ((grid[..., 1] + 0.035) / 0.018) ** 2)) * (
-        grid[..., 2] > AXIS_Z_M
-    )
+    nose = np.exp(-(((grid[..., 0] / 0.012) ** 2) + ((grid[..., 1] + 0.035) / 0.018) ** 2)) * (grid[..., 2] > AXIS_Z_M)
     grid[..., 2] += 0.018 * nose
     rows, columns = grid.shape[:2]
     skin_vertices = grid.reshape(-1, 3)
@@ -144,9 +138,7 @@ def _build_mesh() -> tuple[_Mesh, dict[str, np.ndarray]]:
     row, column = faces // columns, faces % columns
     in_slit = (row.min(1) == UPPER_LIP_ROW) & (row.max(1) == UPPER_LIP_ROW + 1)
     in_slit &= (column.min(1) >= first) & (column.max(1) <= last)
-    skin = mesh.add(skin_vertices, np.stack([u.ravel(), v.ravel()], 1), faces[~in_slit], PART_SKIN).reshape(
-        rows, columns
-    )
+    skin = mesh.add(skin_vertices, np.stack([u.ravel(), v.ravel()], 1), faces[~in_slit], PART_SKIN).reshape(rows, columns)
 
     upper = skin[UPPER_LIP_ROW, first : last + 1]
     lower = skin[UPPER_LIP_ROW + 1, first : last + 1]
@@ -156,9 +148,7 @@ def _build_mesh() -> tuple[_Mesh, dict[str, np.ndarray]]:
     pocket[..., 1] += np.array([0.012, -0.005, -0.022])[:, None] * depth / 0.04
     pocket[..., 2] -= depth
     pocket_uv = np.stack(np.meshgrid(np.linspace(0.66, 0.76, width), np.linspace(0.8, 0.95, 3)), -1)
-    bag = mesh.add(
-        pocket.reshape(-1, 3), pocket_uv.reshape(-1, 2), np.zeros((0, 3), int), PART_MOUTH
-    ).reshape(3, width)
+    bag = mesh.add(pocket.reshape(-1, 3), pocket_uv.reshape(-1, 2), np.zeros((0, 3), int), PART_MOUTH).reshape(3, width)
     index = np.concatenate([upper[None], bag, lower[None]]).ravel()
     mesh.faces.append(index[_grid_faces(5, width)])
     mesh.part.append(np.full(len(mesh.faces[-1]), PART_MOUTH, np.uint8))
@@ -167,9 +157,7 @@ def _build_mesh() -> tuple[_Mesh, dict[str, np.ndarray]]:
     arch = np.linspace(-0.9, 0.9, 9)
     for name, top, u0 in (("upper_teeth", -0.064, 0.80), ("lower_teeth", -0.0725, 0.88)):
         height = np.array([0.0, -0.008])[:, None]
-        strip = np.stack(
-            np.broadcast_arrays(0.022 * np.sin(arch), top + height, -0.034 + 0.022 * np.cos(arch)), -1
-        )
+        strip = np.stack(np.broadcast_arrays(0.022 * np.sin(arch), top + height, -0.034 + 0.022 * np.cos(arch)), -1)
         uv = np.stack(np.meshgrid(np.linspace(u0, u0 + 0.07, 9), np.linspace(0.8, 0.85, 2)), -1)
         pieces[name] = mesh.add(strip.reshape(-1, 3), uv.reshape(-1, 2), _grid_faces(2, 9), PART_TEETH)
     across, along = np.meshgrid(np.linspace(-0.012, 0.012, 5), np.linspace(-0.045, -0.018, 4))
@@ -202,9 +190,7 @@ def _expressions(vertices: np.ndarray, pieces: dict[str, np.ndarray], rng: np.ra
         offsets[index] = bump[:, None] * rng.normal(0, 0.003, 3)
     jaw = np.zeros((len(vertices), 3))
     head = (vertices[:, 1] > -0.125) & (vertices[:, 1] < -0.0700) & front & ~still
-    fade = np.clip((vertices[:, 1] + 0.125) / 0.025, 0, 1) * np.clip(
-        1.4 - np.abs(vertices[:, 0]) / 0.035, 0, 1
-    )
+    fade = np.clip((vertices[:, 1] + 0.125) / 0.025, 0, 1) * np.clip(1.4 - np.abs(vertices[:, 0]) / 0.035, 0, 1)
     jaw[head, 1] = -0.022 * fade[head]
     jaw[np.concatenate([pieces["lower_teeth"], pieces["tongue"], pieces["bag"][2]]), 1] = -0.020
     offsets[ARKIT_INDEX["jawOpen"]] = jaw
@@ -359,9 +345,7 @@ def synthetic_avatar(seed: int = 0, hair: bool = True, field: bool = True, baked
         neural_field=_field(rng, vertices) if field else None,
         baked=_baked(rng, shells) if baked else None,
         photo_camera=Camera.orbit(0.05, 0.02, width=256, height=256, name="photo"),
-        photo_motion=MotionCode.from_expression(
-            {"mouthSmileLeft": 0.4, "mouthSmileRight": 0.35, "jawOpen": 0.05}
-        ),
+        photo_motion=MotionCode.from_expression({"mouthSmileLeft": 0.4, "mouthSmileRight": 0.35, "jawOpen": 0.05}),
         reach=Reach(np.full(52, 0.1), np.full(52, 0.75), np.full((2, 52), 0.25), np.full((2, 52), 0.125)),
         valid_yaw_deg=(-35.0, 42.0),
         provenance={"made_by": "tests/make_avatar.py", "seed": seed},

@@ -136,6 +136,8 @@ def test_a_camera_whose_name_can_name_no_file_is_refused(tmp_path, name):
 
 @pytest.mark.parametrize("text", ["1e400", "1" + "0" * 400, "NaN"])
 def test_a_camera_number_that_no_double_holds_is_refused(tmp_path, text):
-    (tmp_path / "cameras.json").write_text(json.dumps([{**Camera.orbit(0.0, name="a").to_json(), "width": "@"}]).replace('"@"', text))
+    (tmp_path / "cameras.json").write_text(
+        json.dumps([{**Camera.orbit(0.0, name="a").to_json(), "width": "@"}]).replace('"@"', text)
+    )
     with pytest.raises(InputError, match="it is not JSON"):
         read_cameras(tmp_path / "cameras.json")

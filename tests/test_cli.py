@@ -124,10 +124,18 @@ def test_a_place_that_cannot_be_is_one_sentence(capsys, tmp_path, avatar_file, m
     (tmp_path / "clip.mp4").write_bytes(b"no film")
     (tmp_path / "cameras.json").write_text(json.dumps([Camera.orbit(0.1, name="a").to_json()]))
     bad = tmp_path / ("x" * 300 if place.startswith("a name") else "clip.mp4/x")
-    places = {"bad": bad, "tmp": tmp_path, "avatar": avatar_file, "clip": tmp_path / "clip.mp4", "cameras": tmp_path / "cameras.json"}
+    places = {
+        "bad": bad,
+        "tmp": tmp_path,
+        "avatar": avatar_file,
+        "clip": tmp_path / "clip.mp4",
+        "cameras": tmp_path / "cameras.json",
+    }
     code, out, err = run(capsys, *(word.format(**places) for word in command.split()))
     assert code == 2 and out == "" and err.count("\n") == 1 and "Traceback" not in err, err
-    assert any(reason in err for reason in ("File name too long", "Not a directory", "does not exist", "no such file", "not a folder"))
+    assert any(
+        reason in err for reason in ("File name too long", "Not a directory", "does not exist", "no such file", "not a folder")
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cameras.json", "clip.mp4"]
 
 
@@ -254,7 +262,7 @@ def test_however_a_command_ends_the_object_is_one_and_nothing_moves_the_cursor(c
     def fail(arguments):
         raise error
 
-    monkeypatch.setitem(cli._COMMANDS, "doctor", fail)
+    monkeypatch.setitem(cli.program._COMMANDS, "doctor", fail)
     exit_code, out, err = run(capsys, "doctor", "--json")
     assert json.loads(out)["exit"] == exit_code == code
     assert words in json.loads(out)["error"]

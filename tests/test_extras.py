@@ -14,7 +14,12 @@ from avatar3d.extras import install_extra, install_module, pip_install
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-DECLARED = ["numpy>=1.26", "websockets>=13; extra == 'net'", 'eclipse-zenoh>=1.0 ; extra == "net"', "glfw>=2.6; extra == 'view'"]
+DECLARED = [
+    "numpy>=1.26",
+    "websockets>=13; extra == 'net'",
+    'eclipse-zenoh>=1.0 ; extra == "net"',
+    "glfw>=2.6; extra == 'view'",
+]
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from avatar3d.motion.jsonl import read_motion_jsonl
 from avatar3d.motion.sources import open_source
 from avatar3d.net.token import read_token
 from avatar3d.photo import load_photo
-from avatar3d.render.tune import remembered
+from avatar3d.render.opengl.autotune import remembered
 from avatar3d.tracking.frames import open_video
 
 
@@ -66,7 +66,9 @@ def test_plain_settings_are_read(tmp_path: Path) -> None:
     assert read_json(tmp_path / "a.json", "settings", 1000) == {"a": [1, -2500.0, "x", None]}
 
 
-@pytest.mark.parametrize("text", ["1e400", "-1e400", "NaN", "Infinity", "1" + "0" * 30, "9" * 5000, "[" * 100_000, "", "{", '"\xff"'])
+@pytest.mark.parametrize(
+    "text", ["1e400", "-1e400", "NaN", "Infinity", "1" + "0" * 30, "9" * 5000, "[" * 100_000, "", "{", '"\xff"']
+)
 def test_json_numbers_that_no_double_holds_are_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_json(text.encode("latin1"))

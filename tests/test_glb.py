@@ -19,9 +19,9 @@ from PIL import Image
 
 from avatar3d.avatar import PART_EYE, PART_SKIN, Avatar
 from avatar3d.errors import InputError, WorkError
+from avatar3d.field.int8 import in_bytes
 from avatar3d.geometry import smooth_normals, unit
 from avatar3d.glb import EXTENSION, parse_glb, read_glb, write_glb
-from avatar3d.int8 import in_bytes
 from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_MAX_RAD
 from avatar3d.motion.rotation import eye_rotation
 from tests.fuzzing.numbers import pack, unpack
@@ -414,7 +414,10 @@ def _damage_base_color(document: dict, body: bytes) -> bytes:
         (_edited(lambda d: _content(d).pop("mesh")), "mesh is not an object"),
         (_edited(lambda d: _content(d)["reach"]["rest"].pop()), "rest does not have the shape"),
         (_edited(lambda d: _content(d)["reach"]["full"].__setitem__(3, 0.0)), "reach .* is out of bounds"),
-        (_edited(lambda d: _content(d)["reach"]["corrections"][0].__setitem__(3, 1e9)), r"reach\.corrections holds 1e\+09, outside"),
+        (
+            _edited(lambda d: _content(d)["reach"]["corrections"][0].__setitem__(3, 1e9)),
+            r"reach\.corrections holds 1e\+09, outside",
+        ),
         (_edited(lambda d: _content(d)["reach"]["answers"].extend([[0.0] * 52] * 40)), "answers"),
         (_edited(lambda d: _content(d).pop("hair")), "baked hair but no hair"),
         (_edited(lambda d: d["buffers"][0].update(uri="https://example.com/a.bin")), "one buffer of its own"),

@@ -11,7 +11,7 @@ from avatar3d.errors import InputError
 from avatar3d.field import FieldConfig, new_field
 from avatar3d.field.bake import losses_in_bytes
 from avatar3d.field.definition import box_of
-from avatar3d.int8 import ByteField, Bytes, in_bytes
+from avatar3d.field.int8 import ByteField, Bytes, in_bytes
 from tests.make_avatar import synthetic_avatar
 
 

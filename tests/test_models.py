@@ -26,12 +26,8 @@ def wheel_bytes(content=CONTENT):
     with zipfile.ZipFile(buffer, "w") as bundle:
         bundle.writestr(zipfile.ZipInfo(MEMBER), content)
         info = "fakefaces-1.0.dist-info"
-        bundle.writestr(
-            zipfile.ZipInfo(f"{info}/METADATA"), "Metadata-Version: 2.1\nName: fakefaces\nVersion: 1.0\n"
-        )
-        bundle.writestr(
-            zipfile.ZipInfo(f"{info}/WHEEL"), "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
+        bundle.writestr(zipfile.ZipInfo(f"{info}/METADATA"), "Metadata-Version: 2.1\nName: fakefaces\nVersion: 1.0\n")
+        bundle.writestr(zipfile.ZipInfo(f"{info}/WHEEL"), "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         bundle.writestr(zipfile.ZipInfo(f"{info}/RECORD"), "")
     return buffer.getvalue()
 

@@ -56,7 +56,9 @@ def hlg(light: np.ndarray) -> np.ndarray:
     shown = light * 0.203
     luma = np.maximum(shown @ [0.2627, 0.6780, 0.0593], 1e-9)[:, None]
     scene = shown * luma ** (1 / 1.2 - 1)
-    return np.where(scene <= 1 / 12, np.sqrt(3 * scene), 0.17883277 * np.log(np.maximum(12 * scene - 0.28466892, 1e-9)) + 0.55991073)
+    return np.where(
+        scene <= 1 / 12, np.sqrt(3 * scene), 0.17883277 * np.log(np.maximum(12 * scene - 0.28466892, 1e-9)) + 0.55991073
+    )
 
 
 def png(image: Image.Image, *chunks: tuple[bytes, bytes]) -> bytes:
@@ -128,7 +130,13 @@ def test_srgb_by_any_name_changes_nothing(tmp_path):
     ("chunks", "primaries", "curve", "note", "rounding"),
     [
         ([cicp(12, 13)], P3, linear_to_srgb, "converted from Display P3 to sRGB", ROUNDING),
-        ([gama(1 / 2.2 / 0.9), chrm(P3)], P3, lambda v: v ** (1 / 2.2 / 0.9), "converted from its gamma and primaries to sRGB", 4),
+        (
+            [gama(1 / 2.2 / 0.9), chrm(P3)],
+            P3,
+            lambda v: v ** (1 / 2.2 / 0.9),
+            "converted from its gamma and primaries to sRGB",
+            4,
+        ),
         ([gama(1.0)], PRIMARIES[1], lambda light: light, "converted from its gamma and primaries to sRGB", 24),
         ([gama(0.45455), chrm(P3)], P3, linear_to_srgb, "converted from its gamma and primaries to sRGB", ROUNDING),
     ],
@@ -141,7 +149,13 @@ def test_what_png_chunks_say(tmp_path, chunks, primaries, curve, note, rounding)
 
 @pytest.mark.parametrize(
     "chunks",
-    [[(b"sRGB", b"\0"), gama(1.0)], [gama(0.45455)], [gama(0.45455), chrm(PRIMARIES[1])], [cicp(1, 13), gama(1.0)], [cicp(1, 1)]],
+    [
+        [(b"sRGB", b"\0"), gama(1.0)],
+        [gama(0.45455)],
+        [gama(0.45455), chrm(PRIMARIES[1])],
+        [cicp(1, 13), gama(1.0)],
+        [cicp(1, 1)],
+    ],
 )
 def test_png_chunks_that_say_srgb_or_lose_to_one(tmp_path, chunks):
     (tmp_path / "a.png").write_bytes(png(patches(COLORS), *chunks))
@@ -185,7 +199,12 @@ def test_what_an_nclx_box_says(tmp_path, kind, primaries, transfer):
     image, path = patches(u8(encoded(PRIMARIES[primaries], curve))), tmp_path / f"a.{kind}"
     if kind == "heic":
         pillow_heif = pytest.importorskip("pillow_heif")
-        codes = {"color_primaries": primaries, "transfer_characteristics": transfer, "matrix_coefficients": 6, "full_range_flag": 1}
+        codes = {
+            "color_primaries": primaries,
+            "transfer_characteristics": transfer,
+            "matrix_coefficients": 6,
+            "full_range_flag": 1,
+        }
         pillow_heif.from_pillow(image).save(path, quality=-1, chroma=444, save_nclx_profile=True, **codes)
     else:
         stream = io.BytesIO()
@@ -303,5 +322,7 @@ def test_a_picture_within_the_first_page_is_found(tmp_path):
 
 def test_a_raw_photo_of_which_only_the_thumbnail_can_be_read_is_refused(tmp_path):
     (tmp_path / "a.nef").write_bytes(with_subifd(tiff(patches(COLORS).resize((40, 4))), tiff(patches(COLORS)), width=6000))
-    with pytest.raises(InputError, match="is a raw photo of which only a thumbnail can be read; develop it and save it as JPEG"):
+    with pytest.raises(
+        InputError, match="is a raw photo of which only a thumbnail can be read; develop it and save it as JPEG"
+    ):
         load_photo(tmp_path / "a.nef")

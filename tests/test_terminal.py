@@ -173,7 +173,7 @@ def fail(arguments):
     thread.join()
     raise RuntimeError(hostile)
 hostile = sys.argv[1]
-cli._COMMANDS["doctor"] = fail
+cli.program._COMMANDS["doctor"] = fail
 sys.exit(cli.main(["doctor"]))
 """
 

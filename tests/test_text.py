@@ -25,7 +25,11 @@ def test_whole_numbers_are_read_within_their_range(value):
 
 @given(st.text())
 def test_any_text_is_a_link_and_a_spec_or_one_sentence(text):
-    for parse in (LinkName.parse, lambda given: Spec.parse(given).integer("face", 0, 0, 9), lambda given: Spec.parse(given).address(1)):
+    for parse in (
+        LinkName.parse,
+        lambda given: Spec.parse(given).integer("face", 0, 0, 9),
+        lambda given: Spec.parse(given).address(1),
+    ):
         for given_text in (text, f"ws:{text}", f"livelink:{text}", f"video:x?face={text}"):
             with contextlib.suppress(InputError):
                 parse(given_text)
@@ -42,7 +46,9 @@ def test_letters_and_signs_of_any_script_stay():
     assert printable("a\x1b[31mb\x07") == "a [31mb "
 
 
-@pytest.mark.parametrize("text", ["net:9310?token=open%20sesame&x=1", "net:x?a=1&token=opensesame", "'net:1?token=sesame' is bad"])
+@pytest.mark.parametrize(
+    "text", ["net:9310?token=open%20sesame&x=1", "net:x?a=1&token=opensesame", "'net:1?token=sesame' is bad"]
+)
 def test_no_line_for_a_person_tells_a_token(text):
     for line in (without_tokens(text), str(InputError(text)), str(WorkError(text))):
         assert "sesame" not in line and "token=…" in line

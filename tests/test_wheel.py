@@ -76,7 +76,9 @@ def test_installed_wheel_enrols_a_photo(tmp_path, preview):
         return json.loads(done.stdout)
 
     where = "import avatar3d; print(avatar3d.__file__)"
-    found = subprocess.run([sys.executable, "-c", where], check=True, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    found = subprocess.run(
+        [sys.executable, "-c", where], check=True, capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
     assert Path(found.stdout.strip()).is_relative_to(site)
     enrolled = run("enroll", photo, "-o", tmp_path / "me.glb", "--no-field")
     assert enrolled["faces_found"] == 1 and (tmp_path / "me.glb").stat().st_size == enrolled["bytes"]

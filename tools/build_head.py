@@ -273,9 +273,7 @@ def build(source: MakeHuman, modes: Path = MODES_FILE) -> dict[str, np.ndarray]:
     for side in "lr":
         centre = eyes[side][0]
         for rim, is_upper in zip(rims[side], (True, False), strict=True):
-            lashes, cover = lash_sheet(
-                points[rim], on_controls[rim].indices, centre, eye_control[side][0], is_upper, columns
-            )
+            lashes, cover = lash_sheet(points[rim], on_controls[rim].indices, centre, eye_control[side][0], is_upper, columns)
             lash_cover.append(cover)
             lashes.piece.uv = fit_rectangle(lashes.piece.uv, ATLAS["lashes"], keep_aspect=False)
             all_lashes.append(lashes)

@@ -44,7 +44,9 @@ def main() -> None:
         arguments = parser.parse_args()
         unknown = sorted(set(arguments.names) - set(names))
         if unknown or arguments.count < 1:
-            parser.error(f"no reader is named {', '.join(unknown)}" if unknown else f"--count {arguments.count} is no number of inputs")
+            parser.error(
+                f"no reader is named {', '.join(unknown)}" if unknown else f"--count {arguments.count} is no number of inputs"
+            )
         for name in arguments.names or names:
             began, before, taken = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0
             reader = readers[name]() if name in readers else None

@@ -135,7 +135,10 @@ def hindsight(codes: Sequence[MotionCode], chosen: Sequence[int], due: np.ndarra
 
 
 def grade(
-    codes: Sequence[MotionCode], truth: dict[str, np.ndarray], times_ns: np.ndarray, measured: Sequence[MotionCode] | None = None
+    codes: Sequence[MotionCode],
+    truth: dict[str, np.ndarray],
+    times_ns: np.ndarray,
+    measured: Sequence[MotionCode] | None = None,
 ) -> Grades:
     """The predictors started from `codes`, `measured` before they were filtered; truth at times_ns, linear between."""
     measured = codes if measured is None else measured
@@ -204,7 +207,9 @@ def tables() -> str:
     truth = vectors(clip)
     even = {kind: smooth_truth(values) for kind, values in truth.items()}
     raw, shown = grade(clip, truth, times), grade(smoothed(clip), even, times, clip)
-    lines += table("Sample clip as shown, behind the One-Euro filter; truth: the track smoothed about each instant", shown, "points")
+    lines += table(
+        "Sample clip as shown, behind the One-Euro filter; truth: the track smoothed about each instant", shown, "points"
+    )
     lines += table("The same, but against holding the unfiltered code", shown, "points", measured=True)
     lines += table("Sample clip without a filter; truth: the track", raw, "points", bound=True)
     lines += table("The same; truth: the track smoothed about each instant", grade(clip, even, times), "points", bound=True)

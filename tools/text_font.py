@@ -19,7 +19,15 @@ ASSETS = Path(__file__).resolve().parent.parent / "assets"
 MEMBER = "font-roboto-0.0.1/font_roboto/files/"
 SHA256 = "797e35f7f5d6020a5c6ea13b42ecd668bcfb3bbc4baa0e74773527e5b6cb3174"  # of Roboto-Regular.ttf there
 # Latin with its accents, Greek, Cyrillic, general punctuation, the euro, and the signs of figures.
-RANGES = ((0x20, 0x24F), (0x370, 0x4FF), (0x1E9E, 0x1E9E), (0x2010, 0x2027), (0x2030, 0x2030), (0x20AC, 0x20AC), (0x2200, 0x226F))
+RANGES = (
+    (0x20, 0x24F),
+    (0x370, 0x4FF),
+    (0x1E9E, 0x1E9E),
+    (0x2010, 0x2027),
+    (0x2030, 0x2030),
+    (0x20AC, 0x20AC),
+    (0x2200, 0x226F),
+)
 
 
 def subset(font: bytes) -> bytes:

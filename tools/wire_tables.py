@@ -260,8 +260,14 @@ def rate_text(clip: list[MotionCode], seconds: float) -> str:
         "its frames played at 60 Hz": list(clip),
         "generated, with noise": generated_codes(seconds=8.0)[0],
     }
-    lines = ["kbit/s at 60 encrypted packets a second with headers and tags, without UDP's and IP's (13.4); raw float32 takes 129.", ""]
-    lines += ["| motion | key frame, bytes | differing by 1 / 2 / 3 packets | with answers | one way |", "|---|---|---|---|---|"]
+    lines = [
+        "kbit/s at 60 encrypted packets a second with headers and tags, without UDP's and IP's (13.4); raw float32 takes 129.",
+        "",
+    ]
+    lines += [
+        "| motion | key frame, bytes | differing by 1 / 2 / 3 packets | with answers | one way |",
+        "|---|---|---|---|---|",
+    ]
     for name, codes in motions.items():
         frames = [wire.quantise(code) for code in codes]
         sizes = [
@@ -273,7 +279,11 @@ def rate_text(clip: list[MotionCode], seconds: float) -> str:
             f"| {name} | {key:.1f} | {' / '.join(f'{size:.1f}' for size in sizes)} | {rates[0]:.1f} | {rates[1]:.1f} |"
         )
     weight, turn, gaze = largest_errors(even)
-    lines += ["", f"Largest errors on the clip: a weight {weight:.2f}/255, the head's turn {turn:.3f}°, a gaze {gaze:.3f}°.", ""]
+    lines += [
+        "",
+        f"Largest errors on the clip: a weight {weight:.2f}/255, the head's turn {turn:.3f}°, a gaze {gaze:.3f}°.",
+        "",
+    ]
     lines += [
         f"The clip through links, {seconds:g} s in simulated time, worst of three runs:", "",
         "| link | kbit/s | back | longest without news, ms | largest step, frames of motion | played late by, ms |",
@@ -332,7 +342,9 @@ def _between(page: str, marks: tuple[str, str], text: str) -> str:
 def main() -> None:
     """Write everything; with --check compare what does not take the clip, and say what differs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail where a generated file is not what it would be")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail where a generated file is not what it would be"
+    )
     parser.add_argument("--learn", action="store_true", help="count the starting probabilities anew; then run again without")
     arguments = parser.parse_args()
     if arguments.learn:

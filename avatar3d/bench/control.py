@@ -9,9 +9,9 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
-from avatar3d.render.gpu_avatar import matrix_bytes
-from avatar3d.render.raw_gl import GL_SRGB8_ALPHA8
-from avatar3d.render.realtime import fill
+from avatar3d.render.opengl.gpu_avatar import matrix_bytes
+from avatar3d.render.opengl.raw_gl import GL_SRGB8_ALPHA8
+from avatar3d.render.opengl.renderer import fill
 from avatar3d.render.scene import Scene
 
 _VERTEX = """#version 330

@@ -72,12 +72,12 @@ def measure(path: Path, device: str, keep: Callable[[dict[str, object]], None]) 
     # torch first: a CUDA build imported after a GL context was made may crash.
     import torch
 
-    from avatar3d.bench import command
     from avatar3d.bench.parity import parity
     from avatar3d.bench.variants import variants
+    from avatar3d.cli import bench as command
     from avatar3d.glb import read_glb
-    from avatar3d.render.realtime import RealtimeRenderer, create_context
-    from avatar3d.render.tune import is_software
+    from avatar3d.render.opengl.autotune import is_software
+    from avatar3d.render.opengl.renderer import RealtimeRenderer, create_context
     from avatar3d.runtime.governor import read_config
 
     avatar = read_glb(path)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from avatar3d.bench.command import RATIO_SIZE
+from avatar3d.bench import RATIO_SIZE
 from avatar3d.errors import InputError, WorkError
 from avatar3d.files import replacing
 from avatar3d.runtime.governor import RungSettings, read_config

@@ -16,27 +16,27 @@ import numpy as np
 from avatar3d import __version__
 from avatar3d.avatar import PART_LASH, PART_SKIN, Avatar, BakedField
 from avatar3d.camera import Camera
-from avatar3d.enroll.agreement import Agreement, agreement
-from avatar3d.enroll.clothes import dress
-from avatar3d.enroll.cranium import grow_cranium
-from avatar3d.enroll.crop import WorkPicture, between, crop
-from avatar3d.enroll.ears import fit_ears
-from avatar3d.enroll.glasses import find_glasses, without_glasses
-from avatar3d.enroll.glasses_mesh import glasses_parts, temple_lines
-from avatar3d.enroll.hair import HairResult, build_hair
-from avatar3d.enroll.hat import Hat, build_hat
-from avatar3d.enroll.hidden import find_hidden
-from avatar3d.enroll.outline import meet_outline
+from avatar3d.enroll.field.train import TrainOptions, TrainReport, train
+from avatar3d.enroll.field.view_term import settle_texture
+from avatar3d.enroll.hair.assemble import HairResult, build_hair
+from avatar3d.enroll.hair.refine import refine_hair, settle_hair
 from avatar3d.enroll.pace import by_the_clock
-from avatar3d.enroll.reach import learn_reach
-from avatar3d.enroll.refine_hair import refine_hair, settle_hair
-from avatar3d.enroll.seen import Covers
-from avatar3d.enroll.segment import WORK_IOD_PX, segment
-from avatar3d.enroll.settle import settle_texture
-from avatar3d.enroll.skin import SkinResult, build_skin, view_skin
-from avatar3d.enroll.train_field import TrainOptions, TrainReport, train
+from avatar3d.enroll.photo.crop import WorkPicture, between, crop
+from avatar3d.enroll.photo.hidden import find_hidden
+from avatar3d.enroll.photo.metrics import Agreement, agreement
+from avatar3d.enroll.photo.segment import WORK_IOD_PX, segment
+from avatar3d.enroll.shape.cranium import grow_cranium
+from avatar3d.enroll.shape.ears import fit_ears
+from avatar3d.enroll.shape.outline import meet_outline
+from avatar3d.enroll.shape.reach import learn_reach
+from avatar3d.enroll.skin.atlas import SkinResult, build_skin, view_skin
+from avatar3d.enroll.skin.projection import Covers
 from avatar3d.enroll.verdict import Evidence, is_grey, judge, likeness_of
-from avatar3d.enroll.worn import put_on
+from avatar3d.enroll.worn.attach import put_on
+from avatar3d.enroll.worn.clothes import dress
+from avatar3d.enroll.worn.glasses import find_glasses, without_glasses
+from avatar3d.enroll.worn.glasses_mesh import glasses_parts, temple_lines
+from avatar3d.enroll.worn.hat import Hat, build_hat
 from avatar3d.face import FaceTracker
 from avatar3d.field.bake import bake
 from avatar3d.field.network import check_back_end
@@ -49,7 +49,7 @@ from avatar3d.head.model import HeadModel
 from avatar3d.photo import load_photo
 from avatar3d.progress import ProgressCallback, silent
 from avatar3d.render.frame import RenderOptions
-from avatar3d.render.reference import ReferenceRenderer, fragments_kept
+from avatar3d.render.reference.renderer import ReferenceRenderer, fragments_kept
 
 SEGMENT_SIZE_PX = 640  # the head with its hair at WORK_IOD_PX
 # The skin is painted at the photo's own resolution up to this distance between the eyes: a texel of the face is then a pixel.
@@ -249,7 +249,12 @@ def enroll(
         quality = judge(figures, likeness_of(avatar, shown, face.landmarks))
     if quality.grade == "poor":
         warnings.append(quality.line())
-    return avatar, {**report, "quality": {**quality.to_json(), "line": quality.line()}, "seconds": watch.seconds, "warnings": warnings}
+    return avatar, {
+        **report,
+        "quality": {**quality.to_json(), "line": quality.line()},
+        "seconds": watch.seconds,
+        "warnings": warnings,
+    }
 
 
 def _picture(rgb: np.ndarray, fit: FaceFit, landmarks_px: np.ndarray, most_iod_px: float) -> WorkPicture:

@@ -156,7 +156,9 @@ def judge(evidence: Evidence, likeness: tuple[float | None, float | None] = (Non
     if evidence.hair_confidence < UNSURE_HAIR:
         complaints.append((1, "the hair is hard to tell from what is around it", PLAIN))
     if evidence.hidden:
-        complaints.insert(0, (max([1, *(rank for rank, _, _ in complaints)]), evidence.hidden, "use one with nothing before the face"))
+        complaints.insert(
+            0, (max([1, *(rank for rank, _, _ in complaints)]), evidence.hidden, "use one with nothing before the face")
+        )
     elif evidence.grey and complaints:
         complaints.insert(0, (max(rank for rank, _, _ in complaints), "the photo is grey", "use a photo in colour"))
     worst = max((rank for rank, _, _ in complaints), default=0)

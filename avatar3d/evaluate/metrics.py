@@ -68,9 +68,7 @@ def color_difference(left: EyeView, right: EyeView, links: Correspondences, mask
     return (seen - left.at_centres(left.color)[mask]) * 255.0
 
 
-def measure_displacements(
-    left: EyeView, right: EyeView, links: Correspondences, valid: np.ndarray
-) -> Displacements:
+def measure_displacements(left: EyeView, right: EyeView, links: Correspondences, valid: np.ndarray) -> Displacements:
     """Match patches of the left view in the right one; valid: (H, W) bool pixels that may take part."""
     factor = left.factor
     left_luma, right_luma = left.color @ LUMA_BT709, right.color @ LUMA_BT709
@@ -257,4 +255,3 @@ def _align(
     correlation = _correlation(target, seen, weight)
     ran = np.abs(shift - start).max(axis=1) > reach_px
     return shift, np.where(ran, -1.0, correlation)
-

@@ -124,9 +124,7 @@ def evaluate(
     return write_report(avatar, result, Path(out_dir))
 
 
-def measure(
-    avatar: Avatar, renderer: Renderer, options: EvaluateOptions, progress: ProgressCallback = silent
-) -> Evaluation:
+def measure(avatar: Avatar, renderer: Renderer, options: EvaluateOptions, progress: ProgressCallback = silent) -> Evaluation:
     """Everything `evaluate` reports, written nowhere."""
     form = options.form or ("live" if avatar.baked is None and avatar.neural_field is not None else "baked")
     cast = _Cast(avatar, form)
@@ -189,9 +187,7 @@ class _Cast:
         opaque = ~np.isin(avatar.part, (PART_LASH, PART_LENS))
         hair = avatar.hair
         if hair is not None:
-            hair = dataclasses.replace(
-                hair, levels=hair.levels[:1], opacity=hair.opacity[:1], occlusion=hair.occlusion[:1]
-            )
+            hair = dataclasses.replace(hair, levels=hair.levels[:1], opacity=hair.opacity[:1], occlusion=hair.occlusion[:1])
         # The baked field counts hair levels, and nothing drawn from these two uses it.
         self.glossy_base = dataclasses.replace(
             avatar, faces=avatar.faces[opaque], part=avatar.part[opaque], hair=hair, neural_field=None, baked=None
@@ -204,9 +200,7 @@ def _measure_key(
 ) -> KeyResult:
     motion = MotionCode.from_expression(expression)
     size = options.size_px
-    center = Camera.orbit(
-        np.radians(yaw_deg), 0.0, options.distance_m, size, size, options.view_height_m, target=LOOK_AT
-    )
+    center = Camera.orbit(np.radians(yaw_deg), 0.0, options.distance_m, size, size, options.view_height_m, target=LOOK_AT)
     left, right = stereo_pair(center, options.ipd_m)
     extra_m = np.array([(controls.WRONG_IPD_FACTOR - 1) * options.ipd_m, 0.0, 0.0])
     far_right = dataclasses.replace(right, translation=right.translation - extra_m)
@@ -283,9 +277,7 @@ def _sample(
     return sample, heat
 
 
-def _one_depth(
-    base_left: EyeView, left: EyeView, base_right: EyeView, right: EyeView, links: Correspondences
-) -> np.ndarray:
+def _one_depth(base_left: EyeView, left: EyeView, base_right: EyeView, right: EyeView, links: Correspondences) -> np.ndarray:
     """(H, W) bool: no blended layer changes the pixel, in either eye."""
     changed_left = np.abs(left.at_centres(left.color) - base_left.at_centres(base_left.color)).max(-1)
     changed_right = np.abs(right.color - base_right.color).max(-1)

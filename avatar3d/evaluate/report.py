@@ -146,9 +146,7 @@ def _summary(avatar: Avatar, result: Evaluation, page: Path) -> dict[str, object
             "form": result.form,
             "renderer": result.renderer,
         },
-        "views": [
-            {"yaw_deg": key.yaw_deg, "expression": key.expression, "figures": key.summary} for key in result.keys
-        ],
+        "views": [{"yaw_deg": key.yaw_deg, "expression": key.expression, "figures": key.summary} for key in result.keys],
         "turntable": [{"yaw_deg": yaw, "seen_share": round(share, 3)} for yaw, _, share in result.turntable],
         "machine": _machine(),
         "version": __version__,
@@ -295,11 +293,8 @@ def _plot(result: Evaluation, figure: str) -> str:
         axes.tick_params(colors=ink, which="both")
         for spine in axes.spines.values():
             spine.set_color(ink)
-        axes.legend(
-            fontsize=8, framealpha=0, labelcolor=ink, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2)
-        )
+        axes.legend(fontsize=8, framealpha=0, labelcolor=ink, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
         stream = io.StringIO()
         fig.savefig(stream, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
         pyplot.close(fig)
     return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue().encode()).decode()
-

@@ -6,4 +6,13 @@ from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.matte import person_matte
 from avatar3d.face.tracker import FaceTracker, TrackedFace
 
-__all__ = ["Detection", "FaceBox", "FaceLandmarks", "FaceTracker", "HairSeen", "TrackedFace", "hair_probability", "person_matte"]
+__all__ = [
+    "Detection",
+    "FaceBox",
+    "FaceLandmarks",
+    "FaceTracker",
+    "HairSeen",
+    "TrackedFace",
+    "hair_probability",
+    "person_matte",
+]

@@ -51,14 +51,10 @@ def cut(rgb: np.ndarray, square: Square, size: int, border: int) -> np.ndarray:
     # Continuous coordinates have the first pixel's centre at 0.5, OpenCV's at 0.
     offset = corners[0] + 0.5 * (step_x + step_y) - 0.5
     matrix = np.column_stack([step_x, step_y, offset])
-    return cv2.warpAffine(
-        rgb, matrix, (size, size), flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, borderMode=border
-    )
+    return cv2.warpAffine(rgb, matrix, (size, size), flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, borderMode=border)
 
 
-def _shrink_around(
-    rgb: np.ndarray, corners: np.ndarray, square: Square, ratio: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _shrink_around(rgb: np.ndarray, corners: np.ndarray, square: Square, ratio: float) -> tuple[np.ndarray, np.ndarray]:
     """The part of the picture about the square, shrunk by `ratio`, and the corners in its coordinates."""
     height, width = rgb.shape[:2]
     reach = square.side * (abs(math.cos(square.angle_rad)) + abs(math.sin(square.angle_rad))) / 2 + 2 * ratio

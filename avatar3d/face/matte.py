@@ -22,9 +22,7 @@ FILTER_EPSILON = 1e-4  # its regulariser, squared sRGB value: keeps edges fainte
 FILTER_FACE_PX = 300.0  # its coefficients are solved on a picture where the face is at most this high
 
 
-def person_matte(
-    rgb: np.ndarray, landmarks: FaceLandmarks, model_path: Path | None = None, threads: int = 2
-) -> np.ndarray:
+def person_matte(rgb: np.ndarray, landmarks: FaceLandmarks, model_path: Path | None = None, threads: int = 2) -> np.ndarray:
     """(H, W) float32 in [0, 1]: the person's share of each pixel of a (H, W, 3) uint8 sRGB picture.
 
     Reliable about the head; beyond five face heights it is 0. model_path: another selfie_segmentation.tflite.
@@ -74,9 +72,7 @@ def _spread(small: np.ndarray, square: Square, left: int, top: int, width: int, 
     scale = INPUT_SIZE / square.side
     shift = [INPUT_SIZE / 2 + (0.5 - centre) * scale - 0.5 for centre in (square.x - left, square.y - top)]
     matrix = np.array([[scale, 0, shift[0]], [0, scale, shift[1]]])
-    return cv2.warpAffine(
-        small.astype(np.float32), matrix, (width, height), flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    )
+    return cv2.warpAffine(small.astype(np.float32), matrix, (width, height), flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP)
 
 
 def _guided(rgb: np.ndarray, matte: np.ndarray, face_height: float) -> np.ndarray:
@@ -113,9 +109,7 @@ def _solve_symmetric(matrix: dict[tuple[int, int], np.ndarray], right: np.ndarra
         for j in range(i, 3):
             (a, b), (c, d) = [[k for k in range(3) if k != row] for row in (i, j)]
             sign = -1.0 if (i + j) % 2 else 1.0
-            cofactor[i, j] = cofactor[j, i] = sign * (
-                matrix[a, c] * matrix[b, d] - matrix[a, d] * matrix[b, c]
-            )
+            cofactor[i, j] = cofactor[j, i] = sign * (matrix[a, c] * matrix[b, d] - matrix[a, d] * matrix[b, c])
     determinant = sum(matrix[0, j] * cofactor[0, j] for j in range(3))
     rows = [sum(cofactor[i, j] * right[..., j] for j in range(3)) / determinant for i in range(3)]
     return np.stack(rows, axis=-1)

@@ -151,12 +151,12 @@ class FaceTracker:
         """The other faces of the picture in which `face` was tracked, largest first; those turned away are found seldom."""
         x0, y0, x1, y1 = face.landmarks.box_px
         centre, reach = np.array([x0 + x1, y0 + y1]) / 2, SAME_FACE * max(x1 - x0, y1 - y0)
-        apart = [box for box in self.search(rgb).faces if np.linalg.norm((box.box_px[:2] + box.box_px[2:]) / 2 - centre) > reach]
+        apart = [
+            box for box in self.search(rgb).faces if np.linalg.norm((box.box_px[:2] + box.box_px[2:]) / 2 - centre) > reach
+        ]
         return [box for box in apart if box.score > SURE_SCORE or self.glance(rgb, box).presence >= MIN_PRESENCE]
 
-    def _measured(
-        self, box: FaceBox, landmarks: FaceLandmarks, faces_found: int, notes: list[str]
-    ) -> TrackedFace:
+    def _measured(self, box: FaceBox, landmarks: FaceLandmarks, faces_found: int, notes: list[str]) -> TrackedFace:
         return TrackedFace(box, landmarks, self.blendshapes(landmarks.points_px), faces_found, notes)
 
     def _present_faces(
@@ -172,9 +172,7 @@ class FaceTracker:
                     break
         return present
 
-    def _face_in_box(
-        self, rgb: np.ndarray, face_box: Sequence[float], name: str
-    ) -> tuple[FaceBox, FaceLandmarks]:
+    def _face_in_box(self, rgb: np.ndarray, face_box: Sequence[float], name: str) -> tuple[FaceBox, FaceLandmarks]:
         height, width = rgb.shape[:2]
         given = ",".join(f"{value:g}" for value in face_box)
         if len(face_box) != 4 or not np.isfinite(face_box).all() or face_box[2] <= 0 or face_box[3] <= 0:

@@ -18,10 +18,10 @@ from avatar3d.color import MAX_PSNR_DB, linear_to_srgb, psnr_db, srgb_to_linear
 from avatar3d.errors import InputError
 from avatar3d.field.bake_motion import BOUND_CODES, Sample, contribution, principal_directions, random_codes
 from avatar3d.field.definition import evaluate, first_layer, from_first_layer
+from avatar3d.field.int8 import in_bytes
 from avatar3d.field.projection import MEAN_DIRECTIONS, FieldAt, FieldBetween, cosine_directions
 from avatar3d.field.shells import UvRaster, sample_texture, uv_raster
 from avatar3d.geometry import random_points
-from avatar3d.int8 import in_bytes
 
 SKIN_SIZE = (384, 384)  # texels; the field's finest cell is 2.6 mm, a texel on the face about 1 mm
 HAIR_SIZE = (144, 256)  # a level's texture; quarter of the hair colour's resolution

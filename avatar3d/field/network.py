@@ -31,7 +31,9 @@ def check_back_end(implementation: str, device: str) -> None:
         raise InputError(f"the field back end {implementation} does not run on {device}; choose {other}, or the other device")
     if device == "cuda" and not torch.cuda.is_available():
         why = "was built without CUDA" if torch.version.cuda is None else "finds no NVIDIA GPU that its driver offers"
-        raise WorkError(f"--device cuda needs a CUDA device, and torch {torch.__version__} {why}; leave it at cpu, or install both")
+        raise WorkError(
+            f"--device cuda needs a CUDA device, and torch {torch.__version__} {why}; leave it at cpu, or install both"
+        )
     if implementation == "tcnn":
         tcnn.load()
 
@@ -191,7 +193,13 @@ class Adam:
         self._betas, self._epsilon, self._step = betas, epsilon, 0
         self._fused = fused
         self._state = [
-            (parameter, rate, decay, torch.zeros_like(parameter.detach()).view(-1), torch.zeros_like(parameter.detach()).view(-1))
+            (
+                parameter,
+                rate,
+                decay,
+                torch.zeros_like(parameter.detach()).view(-1),
+                torch.zeros_like(parameter.detach()).view(-1),
+            )
             for parameters, rate, decay in groups
             for parameter in parameters
         ]
@@ -213,9 +221,7 @@ class Adam:
             step(flat, gradient, first, second, self._step, rate * factor, self._betas, self._epsilon, decay)
 
 
-def _fused_step(
-    flat: torch.Tensor, gradient: torch.Tensor, first: torch.Tensor, second: torch.Tensor, *settings: Any
-) -> None:
+def _fused_step(flat: torch.Tensor, gradient: torch.Tensor, first: torch.Tensor, second: torch.Tensor, *settings: Any) -> None:
     from avatar3d.field.kernels import adam_step
 
     adam_step(flat.numpy(), gradient.numpy(), first.numpy(), second.numpy(), *settings)

@@ -319,7 +319,9 @@ def _first_pose(
         raise InputError("the landmarks of this face are not finite numbers; use another photo")
     found, turn, translation = cv2.solvePnP(shape, image, intrinsics, None, flags=cv2.SOLVEPNP_SQPNP)
     if not found or not np.isfinite(translation).all() or translation[2, 0] <= 0:
-        raise InputError("no head pose explains the landmarks of this face; use a photo of the whole face from nearer the front")
+        raise InputError(
+            "no head pose explains the landmarks of this face; use a photo of the whole face from nearer the front"
+        )
     return cv2.Rodrigues(turn)[0], translation.ravel()
 
 

@@ -37,9 +37,7 @@ def own_shapes(head: HeadModel, neutral: np.ndarray, weights: np.ndarray, photo:
     return shapes
 
 
-def shut_lids(
-    head: HeadModel, neutral: np.ndarray, shapes: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def shut_lids(head: HeadModel, neutral: np.ndarray, shapes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(shapes, weights) with eyeBlink shapes that just shut this person's eyes at 1, and the weights that mean the same face.
 
     neutral (V, 3), shapes (52, V, 3), metres; weights (52,). So a blink of one means shut lids on every head, whoever was tracked.

@@ -118,7 +118,9 @@ def to_size(fit: FaceFit, head: HeadModel, size: HeadSize) -> tuple[FaceFit, Hea
     camera = fit.camera
     grown = replace(
         fit,
-        camera=Camera(camera.width, camera.height, camera.intrinsics, camera.rotation, camera.translation * scale, name=camera.name),
+        camera=Camera(
+            camera.width, camera.height, camera.intrinsics, camera.rotation, camera.translation * scale, name=camera.name
+        ),
         vertices=fit.vertices * np.float32(scale),
         neutral_vertices=fit.neutral_vertices * np.float32(scale),
         expression_shapes=fit.expression_shapes * np.float32(scale),

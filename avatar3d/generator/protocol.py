@@ -21,7 +21,7 @@ from avatar3d.motion.code import MotionCode
 
 if TYPE_CHECKING:
     from avatar3d.render.frame import Frame
-    from avatar3d.render.reference import Composite, Fragments
+    from avatar3d.render.reference.renderer import Composite, Fragments
 
 ENTRY_POINT_GROUP = "avatar3d.generators"
 # Found even in a checkout that was never installed, whose entry points no metadata lists.
@@ -137,7 +137,7 @@ def make_request(avatar: Avatar, motion: MotionCode, camera: Camera) -> Generato
     """The request for one view: the avatar drawn without its field by the reference renderer, and its geometry buffers."""
     import torch
 
-    from avatar3d.render.reference import composite, fragments, shade_fragments, textures_of
+    from avatar3d.render.reference.renderer import composite, fragments, shade_fragments, textures_of
     from avatar3d.render.scene import build_scene
 
     scene = build_scene(avatar, motion)

@@ -37,9 +37,9 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.files import write_bytes
 from avatar3d.glb.core import Core
 from avatar3d.glb.extension import EXTENSION, EXTENSION_VERSION, extension
+from avatar3d.glb.gltf import GltfReader, GltfWriter, read_file
 from avatar3d.glb.plain import plain_avatar
 from avatar3d.glb.read import avatar_of
-from avatar3d.gltf import GltfReader, GltfWriter, read_file
 from avatar3d.text import printable
 
 DEFAULT_JPEG_QUALITY = 95  # without chroma subsampling: about 1/255 rms on skin
@@ -57,7 +57,7 @@ def write_glb(
     """Write the avatar; the same avatar gives the same bytes.
 
     jpeg: store the base colour as JPEG of this quality (1 to 100), True for DEFAULT_JPEG_QUALITY: a quarter of the size of
-    the exact PNG. byte_field: store the field's tables and weights in 8 bits (avatar3d.int8), a quarter of a megabyte less. smallest:
+    the exact PNG. byte_field: store the field's tables and weights in 8 bits (field.int8), a quarter of a megabyte less. smallest:
     take longer over the pictures, for fewer bytes of the same pixels. encoded_color: a JPEG that shows the base colour, stored as
     it is. Raises InputError when `path` cannot be written, WorkError when the avatar holds numbers that the file cannot (not finite,
     outside their range in avatar3d.glb.table, or tables over 65504).

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from avatar3d.errors import InputError
-from avatar3d.gltf import MAX_IMAGE_SIDE, GltfReader, Json
+from avatar3d.glb.gltf import MAX_IMAGE_SIDE, GltfReader, Json
 
 _COMPONENTS = {5120: "i1", 5121: "u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
@@ -114,7 +114,9 @@ def image(reader: GltfReader, texture: object, most_pixels: int) -> np.ndarray:
     webp = item.get("extensions", {}).get("EXT_texture_webp", {}) if isinstance(item.get("extensions", {}), dict) else {}
     source = webp.get("source", item.get("source")) if isinstance(webp, dict) else item.get("source")
     if source is None:
-        raise reader.damaged("a texture's picture is compressed for graphics chips (KTX2), not decoded here; export PNG or JPEG")
+        raise reader.damaged(
+            "a texture's picture is compressed for graphics chips (KTX2), not decoded here; export PNG or JPEG"
+        )
     picture = reader.pick("images", source)
     if "bufferView" not in picture:
         raise reader.damaged("a texture's picture lies in a file of its own; export one GLB with its textures inside")

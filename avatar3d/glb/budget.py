@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from avatar3d.glb.gltf import GltfReader, Json
 from avatar3d.glb.table import MAX_FACES, MAX_WEIGHTS, PICTURES
-from avatar3d.gltf import GltfReader, Json
 
 MAX_DRAWN_BYTES = 3 * 2**29  # enrolment's avatars take 0.33 of the 1.5 GiB
 
@@ -25,7 +25,6 @@ def check_budget(reader: GltfReader, content: Json) -> None:
     faces = _faces(reader, content)
     if faces > MAX_FACES:
         raise reader.damaged(f"it has {faces} triangles, its hair's counted once for each level, more than {MAX_FACES}")
-
 
     weights = sum(_length(entry) * _length(entry, 1) for entry in _found(content, ["field", "layers[]", "weight"]))
     if weights > MAX_WEIGHTS:
@@ -61,7 +60,9 @@ def _length(value: object, place: int = 0) -> int:
 def _faces(reader: GltfReader, content: Json) -> int:
     """Triangles of the head's runs, and of the hair's grid for each level."""
     total = 0
-    for run in (entry for found in _found(content, ["mesh", "faceRuns"]) for entry in (found if isinstance(found, list) else [])):
+    for run in (
+        entry for found in _found(content, ["mesh", "faceRuns"]) for entry in (found if isinstance(found, list) else [])
+    ):
         if isinstance(run, list) and len(run) == 2 and type(run[1]) is int:
             total += max(run[1], 0)
     hair = content.get("hair")

@@ -17,9 +17,9 @@ from avatar3d.errors import InputError
 from avatar3d.geometry import unit
 from avatar3d.glb.accessors import accessor, image, node_places
 from avatar3d.glb.budget import MAX_DRAWN_BYTES
+from avatar3d.glb.gltf import GltfReader, Json
 from avatar3d.glb.records import outside
 from avatar3d.glb.table import DIMENSIONS, MAX_FACES, PICTURE_ROWS, ROWS
-from avatar3d.gltf import GltfReader, Json
 from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_INDICES, NECK_M
 
 MAX_PRIMITIVES = 256
@@ -246,7 +246,9 @@ class _Core:
         faces = np.concatenate([piece.vertices for piece in pieces if piece.kind == "head"] or [pieces[0].vertices])
         joints: dict[str, np.ndarray] = {}
         for name, side in (("leftEye", 1), ("rightEye", -1)):
-            balls = [p.vertices for p in pieces if p.part == PART_EYE and side * (p.vertices[:, 0].mean() - faces[:, 0].mean()) > 0]
+            balls = [
+                p.vertices for p in pieces if p.part == PART_EYE and side * (p.vertices[:, 0].mean() - faces[:, 0].mean()) > 0
+            ]
             usual = balls[0].mean(0) if balls else np.array([0.0315 * side, faces[:, 1].max() - 0.11, faces[:, 2].max() - 0.03])
             joints[name] = np.asarray(named.get(name, usual), float)
         middle = (joints["leftEye"] + joints["rightEye"]) / 2
@@ -311,7 +313,9 @@ def _atlas(pieces: list[_Piece], pictures: dict[int, np.ndarray]) -> np.ndarray:
         key: object = piece.picture if piece.picture is not None else tuple(piece.factor)
         if key not in of:
             of[key] = len(tiles)
-            flat = np.round(255 * np.where(piece.factor <= 0.0031308, 12.92 * piece.factor, 1.055 * piece.factor ** (1 / 2.4) - 0.055))
+            flat = np.round(
+                255 * np.where(piece.factor <= 0.0031308, 12.92 * piece.factor, 1.055 * piece.factor ** (1 / 2.4) - 0.055)
+            )
             color = flat[:3].clip(0, 255).astype(np.uint8)
             tiles.append(np.full((8, 8, 3), color) if piece.picture is None else pictures[piece.picture][..., :3])
     if len(tiles) == 1:
@@ -330,7 +334,10 @@ def _atlas(pieces: list[_Piece], pictures: dict[int, np.ndarray]) -> np.ndarray:
         number = of[piece.picture if piece.picture is not None else tuple(piece.factor)]
         tile = tiles[number]
         size = np.array(tile.shape[1::-1])
-        piece.uv = ((piece.uv * size).clip(0.5, size - 0.5) + [starts[number], 0]) / [width, height]  # off the neighbour's texels
+        piece.uv = ((piece.uv * size).clip(0.5, size - 0.5) + [starts[number], 0]) / [
+            width,
+            height,
+        ]  # off the neighbour's texels
     return whole
 
 

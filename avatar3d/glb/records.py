@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from avatar3d.errors import InputError, WorkError
+from avatar3d.field.int8 import Bytes
+from avatar3d.glb.gltf import GltfReader, GltfWriter, Json, plain
 from avatar3d.glb.table import DIMENSIONS, PICTURE_ROWS, ROWS, Number, range_text
-from avatar3d.gltf import GltfReader, GltfWriter, Json, plain
-from avatar3d.int8 import Bytes
 
 ROUNDING = 1e-6  # of a range, by which 32-bit floats may lie outside
 
@@ -163,7 +163,9 @@ class Reading:
 
     def picture(self, key: str) -> np.ndarray:
         """The picture `key` as (H, W) or (H, W, C) u8."""
-        return self._reader.picture({self._shown + key: self._value.get(key)}, self._shown + key, PICTURE_ROWS[self._path + key].modes)
+        return self._reader.picture(
+            {self._shown + key: self._value.get(key)}, self._shown + key, PICTURE_ROWS[self._path + key].modes
+        )
 
     def pictures(self, key: str) -> list[np.ndarray]:
         """The pictures of the list `key`, one for a hair level at most."""

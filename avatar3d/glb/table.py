@@ -88,7 +88,9 @@ NUMBERS: tuple[Number, ...] = (
     Number("mesh.joints.leftEye", (), (3,), -MAX_HEIGHT_M, MAX_HEIGHT_M, "m", "centre of the subject's left eyeball"),
     Number("mesh.joints.rightEye", (), (3,), -MAX_HEIGHT_M, MAX_HEIGHT_M, "m", "centre of the right one"),
     Number("mesh.targets", _F32, (52, "V", 3), -0.5, 0.5, "m", "the core's 52 morph targets POSITION, in ARKit's order"),
-    Number("mesh.landmarkTriangles", _INDEX, (468, 3), 0, "V", "", "vertices of the triangle that a MediaPipe landmark lies in"),
+    Number(
+        "mesh.landmarkTriangles", _INDEX, (468, 3), 0, "V", "", "vertices of the triangle that a MediaPipe landmark lies in"
+    ),
     Number("mesh.landmarkBarycentric", _F32, (468, 3), -1, 2, "1", "its place there"),
     Number("texture.deltas[].row", _F32, (52,), -100, 100, "1", "by which weights activate the delta"),
     Number("texture.deltas[].bias", (), (), -100, 100, "1", "added to that"),
@@ -113,7 +115,9 @@ NUMBERS: tuple[Number, ...] = (
     Number("field.alphaBound", (), (), 0, 1, "opacity", "most that the field adds or takes"),
     Number("baked.weights", _F32, (52,), 0, 1, "1", "ARKit weights that the bake was made for"),
     Number("baked.skinQ0.step", (), (3,), 0, 0.05, "linear colour", "of a byte of the colour residual"),
-    Number("baked.hairQ0.step", (), (4,), 0, 0.05, "linear colour, opacity", "of a byte of the residual and the change of opacity"),
+    Number(
+        "baked.hairQ0.step", (), (4,), 0, 0.05, "linear colour, opacity", "of a byte of the residual and the change of opacity"
+    ),
     Number("baked.skinQ1.step", (), (3,), 0, 0.05, "linear colour", "version 1: of the view term", optional=True),
     Number("baked.hairQ1.step", (), (3,), 0, 0.05, "linear colour", "version 1: of the view term", optional=True),
     Number("baked.psnrSkinDb", (), (), -200, 1000, "dB", "what is drawn against the field itself", null=True, optional=True),
@@ -126,7 +130,9 @@ NUMBERS: tuple[Number, ...] = (
     Number("baked.motion[].hair.step", (), (3,), 0, 0.05, "linear colour", "of a byte of the change", optional=True),
     Number("photoCamera.width", (), (), 1, 16384, "px", "of the photo", whole=True),
     Number("photoCamera.height", (), (), 1, 16384, "px", "of the photo", whole=True),
-    Number("photoCamera.K", (), (3, 3), -1e6, 1e6, "px", "[[fx, 0, cx], [0, fy, cy], [0, 0, 1]]; a picture's angle is under 179°"),
+    Number(
+        "photoCamera.K", (), (3, 3), -1e6, 1e6, "px", "[[fx, 0, cx], [0, fy, cy], [0, 0, 1]]; a picture's angle is under 179°"
+    ),
     Number("photoCamera.R", (), (3, 3), -1.001, 1.001, "1", "rotation from the head to the camera, OpenCV axes"),
     Number("photoCamera.t", (), (3,), -1000, 1000, "m", "translation"),
     Number("photoCamera.near", (), (), 1e-4, 1000, "m", "nearest depth that is drawn"),

@@ -34,7 +34,9 @@ def with_landmarks(head: HeadModel, points: np.ndarray, confidence: np.ndarray) 
     """
     triangle, barycentric, distance = nearest_on_skin(head, points)
     if distance.max() > 0.005:
-        raise InputError(f"a landmark lies {distance.max() * 1000:.0f} mm off the head's skin; run tools/calibrate_landmarks.py")
+        raise InputError(
+            f"a landmark lies {distance.max() * 1000:.0f} mm off the head's skin; run tools/calibrate_landmarks.py"
+        )
     return replace(
         head, landmark_tri=triangle.astype(np.int32), landmark_bary=barycentric.astype(np.float32),
         landmark_confidence=confidence.astype(np.float32),

@@ -15,7 +15,7 @@ from avatar3d.errors import InputError
 from avatar3d.files import open_regular, write_bytes
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.csv import MAX_BYTES, MAX_ROWS
-from avatar3d.motion.door import Door
+from avatar3d.motion.validation import Door
 
 MAX_LINE = 16_384  # bytes; a full code takes 2,000
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from avatar3d.choices import DIALECTS
 from avatar3d.errors import InputError
-from avatar3d.flags import EXPRESSIONS
 from avatar3d.motion.code import LOOK_INDICES, MotionCode
 
 # What the weights of a source mean. HEAD: how far the head shown goes along its own shapes; NETWORK: what a network said of a face.
-HEAD, NETWORK = DIALECTS = EXPRESSIONS
+HEAD, NETWORK = DIALECTS
 MAX_SAMPLES = 16
 MAX_REST = 0.6  # an answer above this at rest is an expression
 LEAST_SPAN = 0.1  # from rest to full; less would make noise of the network's noise
@@ -43,7 +43,9 @@ class Reach:
             value = np.asarray(getattr(self, name), np.float64)
             if value.shape != shape or not np.isfinite(value).all():
                 raise InputError(f"the reach's {name} are not {shape} finite numbers; enrol the avatar again")
-        if not (self.rest.min() >= 0 and self.rest.max() <= MAX_REST and (self.full - self.rest).min() >= LEAST_SPAN - 10**-DIGITS):
+        if not (
+            self.rest.min() >= 0 and self.rest.max() <= MAX_REST and (self.full - self.rest).min() >= LEAST_SPAN - 10**-DIGITS
+        ):
             raise InputError("the reach of this avatar's weights is out of bounds; enrol it again")
         if count > MAX_SAMPLES or np.abs(self.corrections).max(initial=0) > MAX_CORRECTION or self.full.max() > 1 + MAX_REST:
             raise InputError("the reach of this avatar's weights is out of bounds; enrol it again")

@@ -83,6 +83,4 @@ def vocabulary(name: str) -> Vocabulary:
     if set(table["lost"]) != unused or set(table["missing"]) != silent:
         raise InputError(f"the vocabulary {name} does not say rightly what is lost: {sorted(unused ^ set(table['lost']))}")
     combined = {key: (tuple(plus), tuple(minus)) for key, (plus, minus) in table.get("combined", {}).items()}
-    return Vocabulary(
-        table["title"], tuple(table["sources"]), names, table["lost"], table["missing"], forward, back, combined
-    )
+    return Vocabulary(table["title"], tuple(table["sources"]), names, table["lost"], table["missing"], forward, back, combined)

@@ -60,14 +60,18 @@ def _kind(low: str) -> Field:
 
 HEADERS: dict[int, tuple[Field, ...]] = {
     COMPACT: (
-        _kind(f"0 to {MAX_REFERENCE}: how many packets back the frame is from which this one differs, 0: a key frame, from none"),
+        _kind(
+            f"0 to {MAX_REFERENCE}: how many packets back the frame is from which this one differs, 0: a key frame, from none"
+        ),
         Field("sequence", 1, "low byte of the packet's number"),
         Field("time", 2, "low two bytes of the capture time"),
     ),
     FULL: (
         _kind(f"{FULL}; always a key frame"),
         Field("layout", 2, "checksum of this definition; a packet of another one is refused"),
-        Field("session", SESSION_BYTES, "when the sender started, milliseconds since 2024-01-01 UTC; the low 24 bits are random"),
+        Field(
+            "session", SESSION_BYTES, "when the sender started, milliseconds since 2024-01-01 UTC; the low 24 bits are random"
+        ),
         Field("sequence", SEQUENCE_BYTES, "the packet's number"),
         Field("time", TIME_BYTES, "capture time, 0.1 ms since the sender started"),
         Field("round_trip", 2, "shortest round trip that acknowledgements showed, 0.1 ms; all ones: not known"),

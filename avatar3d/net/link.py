@@ -214,4 +214,3 @@ def open_inlet(name: LinkName, token: bytes) -> Inlet:
 
         return ZenohInlet(name)
     return UdpInlet(name)
-

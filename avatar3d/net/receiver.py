@@ -155,7 +155,9 @@ class Receiver:
         self.bytes += len(packet)
         self.packets += 1
         data = wire.payload(packet)
-        return self._decode(header, self._seal.cipher(header.session, header.sequence, data) if header.encrypted else data, now_ns)
+        return self._decode(
+            header, self._seal.cipher(header.session, header.sequence, data) if header.encrypted else data, now_ns
+        )
 
     def acknowledgement(self, now_ns: int) -> bytes | None:
         """The packet to send back, or None while there is nothing new to acknowledge."""
@@ -208,7 +210,9 @@ class Receiver:
         fits = sequence < 1 << 32 and when < 1 << 40
         bound = fits and self._bound_seal.fits(session, sequence, when, packet)
         if header.kind == FULL and not bound:
-            self._asked = session  # made for nobody, for another receiver or for us before we were started again, or not authentic
+            self._asked = (
+                session  # made for nobody, for another receiver or for us before we were started again, or not authentic
+            )
         if not bound and not (fits and (later or not self.bound) and self._seal.fits(session, sequence, when, packet)):
             self.counts["forged"] += 1
             return None

@@ -21,7 +21,13 @@ class NetSource(SourceBase):
     """Codes at even instants from an inlet. hz: how many a second. plain, scope: of `Receiver`. read gives None while nothing comes."""
 
     def __init__(
-        self, inlet: Inlet, token: bytes, hz: float = HZ, max_age_s: float | None = MAX_AGE_S, plain: bool = True, scope: bytes = b""
+        self,
+        inlet: Inlet,
+        token: bytes,
+        hz: float = HZ,
+        max_age_s: float | None = MAX_AGE_S,
+        plain: bool = True,
+        scope: bytes = b"",
     ) -> None:
         super().__init__()
         self._inlet = inlet
@@ -65,7 +71,9 @@ class NetSource(SourceBase):
             for back in (answer, self.receiver.request()):
                 if back is not None:
                     self._inlet.answer(back, address)
-        self.door.refused = sum(self.receiver.counts[kind] for kind in ("forged", "replayed", "stale", "flooded", "plain", "encrypted"))
+        self.door.refused = sum(
+            self.receiver.counts[kind] for kind in ("forged", "replayed", "stale", "flooded", "plain", "encrypted")
+        )
 
     def close(self) -> None:
         super().close()
@@ -81,9 +89,13 @@ def open_net(spec: Spec) -> NetSource:
     name = LinkName.parse(spec.target)
     token = read_token(spec.options.get("token"), spec.options.get("token_file"), name.local)
     if token is None:
-        raise InputError(f"{spec.text!r} needs the sender's token: ?token=…, ?token_file=FILE or {ENVIRONMENT} in the environment")
+        raise InputError(
+            f"{spec.text!r} needs the sender's token: ?token=…, ?token_file=FILE or {ENVIRONMENT} in the environment"
+        )
     max_age_s = spec.integer("max_age", round(MAX_AGE_S), 0, MAX_AGE_LIMIT_S)
     plain = bool(spec.integer("plain", int(name.local), 0, 1))
     if not plain:
         need_encryption()
-    return NetSource(open_inlet(name, token.encode()), token.encode(), max_age_s=max_age_s or None, plain=plain, scope=name.scope)
+    return NetSource(
+        open_inlet(name, token.encode()), token.encode(), max_age_s=max_age_s or None, plain=plain, scope=name.scope
+    )

@@ -49,11 +49,11 @@ def make_renderer(name: str = "realtime", keep: int = 1) -> Renderer:
     keep: avatars that a renderer with a GPU keeps loaded, for a caller that draws several in turn.
     """
     if name == "realtime":
-        from avatar3d.render.realtime import RealtimeRenderer
+        from avatar3d.render.opengl.renderer import RealtimeRenderer
 
         return RealtimeRenderer(keep=keep)
     if name == "reference":
-        from avatar3d.render.reference import ReferenceRenderer
+        from avatar3d.render.reference.renderer import ReferenceRenderer
 
         return ReferenceRenderer()
     raise InputError(f"unknown renderer {name!r}; expected one of {', '.join(RENDERER_NAMES)}")

@@ -29,10 +29,10 @@ class RenderOptions:
     form: "live" evaluates the field for each pixel, "baked" takes it from textures, "mesh" leaves it out; an avatar without
     the asked form is drawn as "mesh". supersample: samples per pixel along each axis, box-filtered in linear premultiplied
     colour. hair: draw the hair. hair_levels: at most so many of its levels, the rest merged into them
-    (avatar3d.render.hair_levels); None for all. precision: of the realtime renderer's textures, 16-bit floats, or 8-bit
+    (avatar3d.render.lod.hair_levels); None for all. precision: of the realtime renderer's textures, 16-bit floats, or 8-bit
     numbers with all that a hair level shows folded into one texture at the resting head's light; the reference has 32-bit
     floats. antialias: the realtime renderer softens the outline of the head's skin, at every depth, by a strip of one pixel.
-    detail: "full" draws every face and texel, "seen" as many as the picture shows (avatar3d.render.coarser). Raises InputError on
+    detail: "full" draws every face and texel, "seen" as many as the picture shows (avatar3d.render.lod.level). Raises InputError on
     an unknown form, precision or detail, a supersample outside 1..8 or less than one hair level.
     """
 

@@ -35,9 +35,7 @@ def outermost_points(avatar: Avatar) -> np.ndarray:
     return cloud[np.unique((cloud @ directions).argmax(axis=0))]
 
 
-def frame(
-    avatar: Avatar, motions: Sequence[MotionCode], look: Look, target: Sequence[float], view_height_m: float
-) -> Camera:
+def frame(avatar: Avatar, motions: Sequence[MotionCode], look: Look, target: Sequence[float], view_height_m: float) -> Camera:
     """The camera `look(target, view_height_m)`, moved aside and widened as little as keeps the head inside in all motions.
 
     look: from a point to look at (3,), metres, and the height that the picture covers there, to a camera of one direction and
@@ -62,9 +60,7 @@ def frame(
     return camera
 
 
-def _extent(
-    head: np.ndarray, avatar: Avatar, motions: Sequence[MotionCode], camera: Camera
-) -> tuple[np.ndarray, np.ndarray]:
+def _extent(head: np.ndarray, avatar: Avatar, motions: Sequence[MotionCode], camera: Camera) -> tuple[np.ndarray, np.ndarray]:
     """Least and greatest pixel coordinates (2,) of the points over all motions."""
     low, high = np.full(2, np.inf), np.full(2, -np.inf)
     for motion in motions:

@@ -30,7 +30,7 @@ from avatar3d.color import LUMA_BT709
 from avatar3d.geometry import smooth_normals
 from avatar3d.head.rig import head_transform, pose_vertices
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.facing import corner_planes
+from avatar3d.render.culling.backface import corner_planes
 
 MIN_IRRADIANCE, MAX_IRRADIANCE = 0.12, 3.0  # no point of a lit room is black, none is blown out
 MAX_DELTAS = 4  # texture deltas drawn at once; the strongest ones

@@ -108,7 +108,9 @@ class TextureRegions:
         Raises InputError on a picture of another size and on an unknown region.
         """
         if picture.shape != self._shown.shape:
-            raise InputError(f"a picture of shape {picture.shape} is no colour texture of this avatar; expected {self._shown.shape}")
+            raise InputError(
+                f"a picture of shape {picture.shape} is no colour texture of this avatar; expected {self._shown.shape}"
+            )
         sent = 0
         for region in regions:
             if region not in self.rectangles:

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
-from avatar3d.motion.door import Door
 from avatar3d.motion.retarget import HEAD
+from avatar3d.motion.validation import Door
 from avatar3d.runtime.pipeline import Source
 
 MAX_CODES = 400_000  # close to two hours at 60 Hz

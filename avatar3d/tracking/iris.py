@@ -25,7 +25,10 @@ MIN_OPENING = 0.13  # of the eye's width: of an eye that is less open the networ
 MIN_WIDTH_PX = 8.0
 MIN_CONTRAST = 8.0  # of 255, between the darkest and the brightest of an eye
 MIN_AREA = 20.0  # pixels of the patch that must lie in the disc and beside it
-MIN_SHARE, SURE_SHARE = 0.3, 0.45  # of the variance between the lids that a disc explains: where it starts to be believed, and is
+MIN_SHARE, SURE_SHARE = (
+    0.3,
+    0.45,
+)  # of the variance between the lids that a disc explains: where it starts to be believed, and is
 DRIFT = 0.06  # of that share, by which a radius away from the network's place must be better
 _HALF = np.array([3.2 * RADIUS, 2.8 * RADIUS])  # of the patch
 _SIZE = (int(2 * _HALF[0]) + 1, int(2 * _HALF[1]) + 1)
@@ -81,7 +84,11 @@ def _look(
     scale = RADIUS / (IRIS_PER_EYE * width)
     # OpenCV counts from the middles of pixels.
     to_patch = np.column_stack([scale * frame, _HALF - scale * frame @ (points[iris[0], :2] - 0.5)])
-    patch = cv2.warpAffine(rgb, to_patch, _SIZE, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE).min(axis=2).astype(np.float32)
+    patch = (
+        cv2.warpAffine(rgb, to_patch, _SIZE, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        .min(axis=2)
+        .astype(np.float32)
+    )
     mask = np.zeros(patch.shape, np.uint8)
     cv2.fillPoly(mask, [np.rint((edge - 0.5) @ to_patch[:, :2].T + to_patch[:, 2]).astype(np.int32)], 1)
     mask = cv2.erode(mask, np.ones((2 * round(LASHES) + 1, 1), np.uint8)).astype(np.float32)

@@ -44,7 +44,9 @@ class LandmarkBasis:
     @cached_property
     def eye_places(self) -> EyePlaces:
         """For measuring the gaze."""
-        return EyePlaces(self.eye_centres, np.stack([self.template[list(pair)].mean(axis=0) for pair in CORNERS]), self.eye_radius)
+        return EyePlaces(
+            self.eye_centres, np.stack([self.template[list(pair)].mean(axis=0) for pair in CORNERS]), self.eye_radius
+        )
 
 
 @lru_cache(maxsize=1)

@@ -97,7 +97,12 @@ def person_head(head: HeadModel, fit: FaceFit, points_px: np.ndarray, network: n
         weight[list(places)] *= factor
     weight[OTHERS] *= 2
     return PersonHead(
-        rest[PLACES], np.ascontiguousarray(shapes[:, PLACES]), upper, weight[PLACES], np.asarray(network, np.float64), weights,
+        rest[PLACES],
+        np.ascontiguousarray(shapes[:, PLACES]),
+        upper,
+        weight[PLACES],
+        np.asarray(network, np.float64),
+        weights,
         EyePlaces(
             head.eye_centres(fit.neutral_vertices).astype(np.float64),
             np.stack([posed[list(pair)].mean(axis=0) for pair in CORNERS]) / MM,

@@ -13,8 +13,7 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.motion.retarget import DIALECTS, HEAD, NETWORK
 from avatar3d.motion.sources.base import SourceBase, Spec
 from avatar3d.text import whole_number
-from avatar3d.tracking import frames
-from avatar3d.tracking.command import MAX_CAMERA, MAX_FACES
+from avatar3d.tracking import MAX_CAMERA, MAX_FACES, frames
 from avatar3d.tracking.frames import FrameSource
 from avatar3d.tracking.track import tracker_of
 

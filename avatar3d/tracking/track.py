@@ -15,7 +15,7 @@ import numpy as np
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.motion.calibrate import Teacher
 from avatar3d.motion.code import MotionCode, quaternion_matrix
-from avatar3d.motion.door import Door
+from avatar3d.motion.validation import Door
 from avatar3d.progress import ProgressCallback, silent
 from avatar3d.tracking.follow import FaceFollower
 from avatar3d.tracking.frames import FrameSource, open_video

@@ -11,8 +11,8 @@ from ctypes import POINTER, byref, c_float, cast
 from typing import Any, Protocol
 
 from avatar3d.motion.code import MotionCode
-from avatar3d.motion.door import Door
 from avatar3d.motion.sources.openxr import HTC_EYES, read_android, read_fb2, read_htc
+from avatar3d.motion.validation import Door
 from avatar3d.motion.vocabulary import vocabulary
 from avatar3d.xr import openxr
 

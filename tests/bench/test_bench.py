@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from avatar3d.bench.command import add_arguments, run
 from avatar3d.bench.growth import growth
 from avatar3d.bench.measure import CONTROL, Case, Stand, eye_cameras, stage_shares, talking, time_cases
+from avatar3d.cli.bench import add_arguments, run
 from avatar3d.errors import InputError
 from avatar3d.glb import write_glb
 from avatar3d.render.frame import RenderOptions

@@ -91,7 +91,9 @@ class Ending(progress.ProgressBar):
                 for number in SIGNALS:
                     if (name, number) == ("replace", signal.SIGKILL):
                         continue  # what has its first name by then is whole, and named by a dot
-                    copied(f"{label}: {number.name} at {name}", failing(name, lambda number=number: os.kill(os.getpid(), number)))  # type: ignore[misc]
+                    copied(
+                        f"{label}: {number.name} at {name}", failing(name, lambda number=number: os.kill(os.getpid(), number))
+                    )  # type: ignore[misc]
                     if in_copy:
                         return
 

@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 
 from avatar3d.camera import Camera
-from avatar3d.enroll.crop import WorkPicture
+from avatar3d.enroll.photo.crop import WorkPicture
 from avatar3d.face.hair import HairSeen
 from avatar3d.head.model import HeadModel
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from avatar3d.camera import Camera
-from avatar3d.enroll.bust import Body, azimuths, bust_surface, grid_normals
+from avatar3d.enroll.worn.bust import Body, azimuths, bust_surface, grid_normals
 from avatar3d.head.model import HeadModel
 
 SIZE = 400

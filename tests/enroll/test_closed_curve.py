@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from avatar3d.enroll.closed_curve import closed_curve
+from avatar3d.enroll.worn.closed_curve import closed_curve
 
 COUNT = 64
 ANGLE = (np.arange(COUNT) / COUNT * 2 - 1) * np.pi

@@ -10,7 +10,7 @@ from avatar3d.avatar import PART_CLOTHES, PART_SKIN
 from avatar3d.camera import Camera
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.reference import ReferenceRenderer, fragments
+from avatar3d.render.reference.renderer import ReferenceRenderer, fragments
 from avatar3d.render.scene import build_scene
 
 pytestmark = pytest.mark.slow

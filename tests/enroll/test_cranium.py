@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 from painted_head import paint
 
-from avatar3d.enroll.cranium import grow_cranium
+from avatar3d.enroll.shape.cranium import grow_cranium
 
 
 @dataclass(frozen=True)

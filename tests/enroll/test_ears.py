@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from painted_head import paint
 
-from avatar3d.enroll.ears import ear_offsets, fit_ears
-from avatar3d.enroll.segment import Segmentation
+from avatar3d.enroll.photo.segment import Segmentation
+from avatar3d.enroll.shape.ears import ear_offsets, fit_ears
 from avatar3d.fitting.fit import FaceFit
 
 

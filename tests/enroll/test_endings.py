@@ -40,7 +40,8 @@ def test_an_ended_enrolment_leaves_what_was_there(tmp_path, old):
             assert code == -9, what
         elif "SIG" in what:
             assert (code, said.strip()) == (cli.EXIT_INTERRUPTED, "avatar3d: interrupted; nothing was left half-written"), (
-                what, said,
+                what,
+                said,
             )
         else:
             assert code == 1 and said.count("\n") == 1 and "nothing was left half-written" in said, (what, said)

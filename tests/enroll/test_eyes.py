@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 from avatar3d.camera import Camera
-from avatar3d.enroll.crop import WorkPicture
-from avatar3d.enroll.eyes import IRIS, measure_eyes
-from avatar3d.enroll.seen import EYE_LEFT, EYE_RIGHT
+from avatar3d.enroll.photo.crop import WorkPicture
+from avatar3d.enroll.skin.eyes import IRIS, measure_eyes
+from avatar3d.enroll.skin.projection import EYE_LEFT, EYE_RIGHT
 
 SKIN = np.array([0.5, 0.35, 0.28])
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from avatar3d.enroll.field_batches import Batches, PixelBatch, PointBatch
-from avatar3d.enroll.field_objective import TorchObjective, WrittenObjective
-from avatar3d.enroll.field_options import TrainOptions
-from avatar3d.enroll.field_pixels import Pixels
-from avatar3d.enroll.field_teacher import Teacher
+from avatar3d.enroll.field.batches import Batches, PixelBatch, PointBatch
+from avatar3d.enroll.field.objective import TorchObjective, WrittenObjective
+from avatar3d.enroll.field.options import TrainOptions
+from avatar3d.enroll.field.pixels import Pixels
+from avatar3d.enroll.field.teacher import Teacher
 from avatar3d.field.definition import FieldConfig, new_field
 from avatar3d.field.network import NeuralField
 from avatar3d.geometry import unit

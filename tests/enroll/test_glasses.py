@@ -10,9 +10,9 @@ import pytest
 
 from avatar3d.avatar import PART_GLASSES, PART_LENS
 from avatar3d.camera import Camera
-from avatar3d.enroll.glasses import Glasses, find_glasses, without_glasses
-from avatar3d.enroll.glasses_mesh import glasses_parts
-from avatar3d.enroll.worn import put_on
+from avatar3d.enroll.worn.attach import put_on
+from avatar3d.enroll.worn.glasses import Glasses, find_glasses, without_glasses
+from avatar3d.enroll.worn.glasses_mesh import glasses_parts
 from avatar3d.face import FaceTracker
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.head.model import HeadModel
@@ -100,7 +100,10 @@ def oval_glasses(camera: Camera, head: HeadModel) -> Glasses:
     eyes = camera.project(head.eye_centres(head.vertices)[[1, 0]])[0]
     iod = float(np.linalg.norm(eyes[1] - eyes[0]))
     angle = np.arange(72) / 72 * 2 * np.pi
-    rims = [eye + iod * np.stack([side * 0.38 * np.cos(angle), 0.3 * np.sin(angle)], 1) for eye, side in ((eyes[0], -1), (eyes[1], 1))]
+    rims = [
+        eye + iod * np.stack([side * 0.38 * np.cos(angle), 0.3 * np.sin(angle)], 1)
+        for eye, side in ((eyes[0], -1), (eyes[1], 1))
+    ]
     black = np.full(3, 0.1)
     return Glasses(np.stack(rims), np.ones(2), 0.03 * iod, eyes.mean(0) - (0, 0.1 * iod), black, False, black)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from painted_head import HAIR, paint
 
-from avatar3d.enroll.hair import build_hair
-from avatar3d.enroll.hair_grid import MAX_COLATITUDE_RAD, ray_angles
-from avatar3d.enroll.segment import segment
+from avatar3d.enroll.hair.assemble import build_hair
+from avatar3d.enroll.hair.grid import MAX_COLATITUDE_RAD, ray_angles
+from avatar3d.enroll.photo.segment import segment
 
 LIGHT = np.zeros((9, 3))
 LIGHT[0], LIGHT[2], LIGHT[3] = 0.9, 0.1, 0.1
@@ -20,7 +20,9 @@ def painted():
 
 @pytest.fixture(scope="module")
 def result(painted):
-    return build_hair(painted.work, segment(painted.work, painted.matte, painted.hair_seen), painted.fit, painted.head, LIGHT, POWER)
+    return build_hair(
+        painted.work, segment(painted.work, painted.matte, painted.hair_seen), painted.fit, painted.head, LIGHT, POWER
+    )
 
 
 def opacity_at(shells, level, theta, colatitude):
@@ -87,7 +89,9 @@ def test_no_skin_pokes_through_covered_hair_and_the_face_does_not_move(painted, 
 
 
 def test_hair_is_the_same_every_time(painted, result):
-    again = build_hair(painted.work, segment(painted.work, painted.matte, painted.hair_seen), painted.fit, painted.head, LIGHT, POWER)
+    again = build_hair(
+        painted.work, segment(painted.work, painted.matte, painted.hair_seen), painted.fit, painted.head, LIGHT, POWER
+    )
     assert np.array_equal(again.shells.color, result.shells.color)
     assert np.array_equal(again.shells.base, result.shells.base)
 

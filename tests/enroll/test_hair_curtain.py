@@ -4,10 +4,10 @@ import pytest
 from painted_head import DISTANCE_M, SIZE, paint
 
 from avatar3d.camera import Camera
-from avatar3d.enroll.hair_curtain import hanging_curtain
-from avatar3d.enroll.hair_grid import cell_centres, ray_directions
-from avatar3d.enroll.hair_shape import COLUMNS, ROWS, build_shape, scalp_map
-from avatar3d.enroll.segment import CHIN, Segmentation
+from avatar3d.enroll.hair.curtain import hanging_curtain
+from avatar3d.enroll.hair.grid import cell_centres, ray_directions
+from avatar3d.enroll.hair.shape import COLUMNS, ROWS, build_shape, scalp_map
+from avatar3d.enroll.photo.segment import CHIN, Segmentation
 from avatar3d.head.model import SKIN
 
 WIDE_M, NARROW_M = 0.095, 0.062  # outer and inner edge of the painted curtains
@@ -23,7 +23,9 @@ def curtains(painted, hem_m):
     """(H, W) bool of hair that hangs from beside the forehead down to a height, on both sides."""
     drawn = np.zeros((SIZE, SIZE), np.uint8)
     for side in (-1, 1):
-        corners = np.array([[side * x, y, PLANE_M] for x, y in ((NARROW_M, 0.07), (WIDE_M, 0.07), (WIDE_M, hem_m), (NARROW_M, hem_m))])
+        corners = np.array(
+            [[side * x, y, PLANE_M] for x, y in ((NARROW_M, 0.07), (WIDE_M, 0.07), (WIDE_M, hem_m), (NARROW_M, hem_m))]
+        )
         cv2.fillConvexPoly(drawn, np.round(painted.work.camera.project(corners)[0]).astype(np.int32), 1)
     return drawn > 0
 

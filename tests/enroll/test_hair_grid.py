@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avatar3d.enroll.hair_grid import Harmonic, blur, cell_centres, enlarge, ray_angles, ray_directions, sample
-from avatar3d.enroll.hair_strands import flow_step, grain, smear, uniform
+from avatar3d.enroll.hair.grid import Harmonic, blur, cell_centres, enlarge, ray_angles, ray_directions, sample
+from avatar3d.enroll.hair.strands import flow_step, grain, smear, uniform
 
 
 @given(st.floats(-3.1, 3.1), st.floats(0.02, 3.1))

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from painted_head import paint
 
-from avatar3d.enroll.hair import build_hair
-from avatar3d.enroll.hair_flow import hair_flow, parting
-from avatar3d.enroll.hair_grid import cell_centres
-from avatar3d.enroll.hair_growth import TONE_OFFSET, dress
-from avatar3d.enroll.hair_locks import LockMap, trace
-from avatar3d.enroll.hair_locks import paint as paint_locks
-from avatar3d.enroll.hair_shape import COLUMNS, ROWS, build_shape
-from avatar3d.enroll.segment import segment
+from avatar3d.enroll.hair.assemble import build_hair
+from avatar3d.enroll.hair.flow import hair_flow, parting
+from avatar3d.enroll.hair.grid import cell_centres
+from avatar3d.enroll.hair.growth import TONE_OFFSET, dress
+from avatar3d.enroll.hair.locks import LockMap, trace
+from avatar3d.enroll.hair.locks import paint as paint_locks
+from avatar3d.enroll.hair.shape import COLUMNS, ROWS, build_shape
+from avatar3d.enroll.photo.segment import segment
 
 LIGHT = np.zeros((9, 3))
 LIGHT[0], LIGHT[2], LIGHT[3] = 0.9, 0.1, 0.1

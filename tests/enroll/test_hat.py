@@ -11,7 +11,7 @@ from avatar3d.camera import Camera
 from avatar3d.enroll.pipeline import EnrollOptions, enroll
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.reference import ReferenceRenderer
+from avatar3d.render.reference.renderer import ReferenceRenderer
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,10 @@ from PIL import Image
 from samples import sample_rgb
 
 from avatar3d.avatar import PART_SKIN
-from avatar3d.enroll.crop import crop
-from avatar3d.enroll.hidden import Hidden, find_hidden
+from avatar3d.enroll.photo.crop import crop
+from avatar3d.enroll.photo.hidden import Hidden, find_hidden
+from avatar3d.enroll.photo.segment import Labels
 from avatar3d.enroll.pipeline import EnrollOptions, enroll
-from avatar3d.enroll.segment import Labels
 from avatar3d.face.tracker import FaceTracker
 from avatar3d.fitting.fit import fit_face
 from avatar3d.head.landmarks import fitting_head
@@ -36,7 +36,9 @@ def masked(name: str, colour: tuple[int, int, int]) -> np.ndarray:
     outline = points[list(MASK), :2]
     cover = np.zeros(rgb.shape[:2], np.uint8)
     cv2.fillPoly(cover, [np.round(outline.mean(0) + 1.03 * (outline - outline.mean(0))).astype(np.int32)], 255)
-    shade = cv2.GaussianBlur(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), (0, 0), 0.3 * float(np.ptp(outline[:, 0])) / 2).astype(np.float32)
+    shade = cv2.GaussianBlur(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), (0, 0), 0.3 * float(np.ptp(outline[:, 0])) / 2).astype(
+        np.float32
+    )
     cloth = np.array(colour) * (shade / np.median(shade[cover > 0]))[..., None].clip(0.6, 1.2)
     share = cv2.GaussianBlur(cover, (0, 0), 1.5)[..., None] / 255
     return np.clip(rgb + share * (cloth - rgb), 0, 255).astype(np.uint8)
@@ -71,7 +73,9 @@ def test_nothing_of_a_mask_is_painted_on_the_face(tmp_path):
     shown = np.unique(avatar.faces[avatar.part == PART_SKIN])
     shown = shown[(avatar.vertices[shown, 2] > 0) & (avatar.vertices[shown, 1] > -0.12)]
     height, width = avatar.base_color.shape[:2]
-    texels = avatar.base_color[(avatar.uv[shown, 1] * height).astype(int), (avatar.uv[shown, 0] * width).astype(int)].astype(int)
+    texels = avatar.base_color[(avatar.uv[shown, 1] * height).astype(int), (avatar.uv[shown, 0] * width).astype(int)].astype(
+        int
+    )
     assert np.percentile(texels[:, 2] - texels[:, 0], 98) < 0, "bluer than red"
 
 

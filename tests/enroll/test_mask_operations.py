@@ -1,6 +1,6 @@
 import numpy as np
 
-from avatar3d.enroll.masks import guided_filter, hull, parts_with
+from avatar3d.enroll.photo.masks import guided_filter, hull, parts_with
 
 
 def test_the_guided_filter_keeps_a_constant_and_follows_the_guides_edge():

@@ -6,8 +6,8 @@ import pytest
 from painted_head import SKIN as SKIN_RGB
 from painted_head import paint
 
-from avatar3d.enroll.outline import MAX_MOVE_M, NEAR_STEP_M, meet_outline
-from avatar3d.enroll.segment import Labels, Segmentation
+from avatar3d.enroll.photo.segment import Labels, Segmentation
+from avatar3d.enroll.shape.outline import MAX_MOVE_M, NEAR_STEP_M, meet_outline
 from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import SKIN
 from avatar3d.motion.code import MotionCode

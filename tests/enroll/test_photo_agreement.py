@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from avatar3d.enroll.agreement import agreement
+from avatar3d.enroll.photo.metrics import agreement
 from avatar3d.render.frame import Frame
 
 SIZE = 200
@@ -40,6 +40,10 @@ def test_what_lies_beyond_the_photo_is_not_judged():
 
 def test_an_outline_that_is_off_inside_the_photo_is_measured():
     judged = agreement(
-        frame_of(disc(84)), np.zeros((SIZE, SIZE, 3), np.uint8), disc(80).astype(np.float32), landmarks(), np.ones((SIZE, SIZE), bool)
+        frame_of(disc(84)),
+        np.zeros((SIZE, SIZE, 3), np.uint8),
+        disc(80).astype(np.float32),
+        landmarks(),
+        np.ones((SIZE, SIZE), bool),
     )
     assert 3.5 < judged.outline_px < 4.5

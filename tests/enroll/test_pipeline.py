@@ -18,7 +18,7 @@ from avatar3d.head.rig import pose
 from avatar3d.motion.code import MotionCode
 from avatar3d.photo import load_photo
 from avatar3d.render import RenderOptions
-from avatar3d.render.reference import ReferenceRenderer, fragments
+from avatar3d.render.reference.renderer import ReferenceRenderer, fragments
 from avatar3d.render.scene import build_scene
 
 pytestmark = pytest.mark.slow

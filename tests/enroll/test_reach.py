@@ -5,7 +5,7 @@ import pytest
 from samples import model
 from staged_face import dressed, painted, staged_face
 
-from avatar3d.enroll.reach import learn_reach
+from avatar3d.enroll.shape.reach import learn_reach
 from avatar3d.face import FaceTracker
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode

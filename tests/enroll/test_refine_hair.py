@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from make_avatar import synthetic_avatar
 
-from avatar3d.enroll.agreement import masked_psnr_db
-from avatar3d.enroll.refine_hair import _carried_on, _without_pits, refine_hair
+from avatar3d.enroll.hair.refine import _carried_on, _without_pits, refine_hair
+from avatar3d.enroll.photo.metrics import masked_psnr_db
 from avatar3d.generator.protocol import PhotoEvidence
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import SURFACE_HAIR, RenderOptions
-from avatar3d.render.reference import ReferenceRenderer
+from avatar3d.render.reference.renderer import ReferenceRenderer
 
 MESH = RenderOptions(form="mesh")
 

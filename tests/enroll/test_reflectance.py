@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from avatar3d.enroll.reflectance import (
+from avatar3d.enroll.field.reflectance import (
     MAX_HIGHLIGHT,
     around_normals,
     hair_highlight,

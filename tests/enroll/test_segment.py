@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from painted_head import HAIR, SKIN, paint
 
-from avatar3d.enroll.segment import segment
+from avatar3d.enroll.photo.segment import segment
 from avatar3d.face.hair import HairSeen
 
 
@@ -146,7 +146,9 @@ def test_a_body_close_behind_the_hair_is_not_in_the_matte(painted):
 
 def test_hair_of_a_person_who_looks_away_hangs_on_by_a_lock_and_is_cut(painted):
     block, bridge = beside(painted)
-    found = segmented(painted, hair=painted.hair | block | bridge, matte=np.maximum(painted.matte, block | bridge).astype(np.float32))
+    found = segmented(
+        painted, hair=painted.hair | block | bridge, matte=np.maximum(painted.matte, block | bridge).astype(np.float32)
+    )
     assert (found.hair_mask & block).sum() < 0.1 * block.sum()
     assert iou(found.hair_mask, painted.hair) > 0.9
 
@@ -327,12 +329,14 @@ def test_lines_about_one_eye_alone_are_no_glasses(painted):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "share"), [("astronaut.png", 0.97), ("obama.jpg", 0.9), ("obama2.jpg", 0.9), ("biden.jpg", 0.8)])
+@pytest.mark.parametrize(
+    ("name", "share"), [("astronaut.png", 0.97), ("obama.jpg", 0.9), ("obama2.jpg", 0.9), ("biden.jpg", 0.8)]
+)
 def test_real_photos_keep_brows_and_cheeks_free_of_hair(name, share):
     from samples import model, sample_rgb
 
-    from avatar3d.enroll.crop import crop
-    from avatar3d.enroll.segment import BROWS
+    from avatar3d.enroll.photo.crop import crop
+    from avatar3d.enroll.photo.segment import BROWS
     from avatar3d.face.tracker import FaceTracker
     from avatar3d.fitting.fit import fit_face
     from avatar3d.head.landmarks import fitting_head

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from avatar3d.camera import Camera
-from avatar3d.enroll.refine_hair import refine_hair, settle_hair
-from avatar3d.enroll.settle import settle_texture
+from avatar3d.enroll.field.view_term import settle_texture
+from avatar3d.enroll.hair.refine import refine_hair, settle_hair
 from avatar3d.errors import InputError
 from avatar3d.field import FieldConfig, new_field
 from avatar3d.field.definition import box_of
 from avatar3d.generator.protocol import PhotoEvidence
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import SURFACE_HAIR, RenderOptions
-from avatar3d.render.reference import ReferenceRenderer
+from avatar3d.render.reference.renderer import ReferenceRenderer
 from tests.make_avatar import synthetic_avatar
 
 CAMERA = Camera.orbit(0.2, width=160, height=160)

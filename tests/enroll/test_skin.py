@@ -6,17 +6,17 @@ import pytest
 from staged_face import LIGHT, SKIN_LINEAR, dressed, staged_face
 
 from avatar3d.color import psnr_db, srgb_to_linear
-from avatar3d.enroll.crop import crop
-from avatar3d.enroll.mouth_seen import shade_mouth
-from avatar3d.enroll.seen import CHIN, EYE_LEFT, EYE_RIGHT, LIPS_INNER, Covers
-from avatar3d.enroll.skin import build_skin, view_skin
-from avatar3d.enroll.surface import atlas
+from avatar3d.enroll.photo.crop import crop
+from avatar3d.enroll.skin.atlas import build_skin, view_skin
+from avatar3d.enroll.skin.mouth_seen import shade_mouth
+from avatar3d.enroll.skin.projection import CHIN, EYE_LEFT, EYE_RIGHT, LIPS_INNER, Covers
+from avatar3d.enroll.skin.surface import atlas
 from avatar3d.fitting.fit import fit_face
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import EYES, TEETH, TONGUE
 from avatar3d.motion.code import MotionCode
 from avatar3d.render.frame import RenderOptions
-from avatar3d.render.reference import ReferenceRenderer
+from avatar3d.render.reference.renderer import ReferenceRenderer
 from avatar3d.render.scene import light_basis
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def enrolled(smile, head, size=1024, grey=False):
 
 
 def crop_mask(mask, picture):
-    from avatar3d.enroll.crop import resample
+    from avatar3d.enroll.photo.crop import resample
 
     return resample(mask.astype(np.float32), picture.matrix, picture.camera.width, constant=True)
 
@@ -90,7 +90,7 @@ def test_a_shadow_across_the_eyes_is_drawn_as_the_photo_shows_it(calm, head, mon
         return np.sqrt(((picture[eyes > 0].astype(float) - rgb[eyes > 0]) ** 2).mean())
 
     as_seen = error()
-    monkeypatch.setattr("avatar3d.enroll.skin.show_eyes", lambda *_: None)
+    monkeypatch.setattr("avatar3d.enroll.skin.atlas.show_eyes", lambda *_: None)
     assert as_seen < 0.8 * error()
 
 
@@ -108,7 +108,7 @@ def test_the_light_is_found_with_its_side(calm):
 
 def test_unseen_skin_has_the_skins_colour_and_no_backdrop(calm, head):
     _, fit, _, skin = calm
-    from avatar3d.enroll.surface import atlas, node_graph
+    from avatar3d.enroll.skin.surface import atlas, node_graph
 
     graph = node_graph(head)
     texels = atlas(head, graph, 1024)
@@ -220,13 +220,17 @@ def test_lids_shade_the_white_most_at_their_edge_and_the_upper_one_most(calm, he
     for eye, ids in enumerate((EYE_LEFT, EYE_RIGHT)):
         corners = fit.neutral_vertices[head.landmark_tri[list(ids)]] * head.landmark_bary[list(ids)][..., None]
         edge = corners.sum(1) - head.eye_centres(fit.neutral_vertices)[eye]
-        top, bottom = (float(np.arctan2(height, edge[edge[:, 1].argmax(), 2])) for height in (edge[:, 1].max(), edge[:, 1].min()))
+        top, bottom = (
+            float(np.arctan2(height, edge[edge[:, 1].argmax(), 2])) for height in (edge[:, 1].max(), edge[:, 1].min())
+        )
         assert bottom < 0 < top
 
         def white(up: float, eye: int = eye) -> float:
             """Beside the iris, `up` radians above the optical axis."""
             side = 0.62
-            place = head.eye_uv[eye].place(np.array([np.hypot(side, up)]), np.array([np.arctan2(up, side if eye else -side)]))[0]
+            place = head.eye_uv[eye].place(np.array([np.hypot(side, up)]), np.array([np.arctan2(up, side if eye else -side)]))[
+                0
+            ]
             column, row = (place * size).astype(int)
             return float(light[row - 2 : row + 3, column - 2 : column + 3].mean())
 
@@ -304,7 +308,7 @@ def test_hair_and_scalp_stay_off_the_skin_and_under_the_hair(calm, head):
     green = view_skin(replace(view.picture, rgb=picture), fit, head, crop_mask(face.matte, view.picture), hair)
     mask = head.regions["scalp"]
     skin = build_skin(green, hair, mask, np.array([0.2, 0.1, 0.05]), size=512)
-    from avatar3d.enroll.surface import atlas, node_graph
+    from avatar3d.enroll.skin.surface import atlas, node_graph
 
     texels = atlas(head, node_graph(head), 512)
     colour = skin.base_color.reshape(-1, 3)[texels.raster.texel[texels.on_graph]].astype(int)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from avatar3d.camera import Camera
-from avatar3d.enroll.surface import atlas, depth_map, node_graph
+from avatar3d.enroll.skin.surface import atlas, depth_map, node_graph
 from avatar3d.head.model import HeadModel
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
-from avatar3d.enroll.field_figures import outline_distance_px, outline_points
-from avatar3d.enroll.field_pixels import encoding_slope, held_out_pixels
-from avatar3d.enroll.train_field import TrainOptions, train
+from avatar3d.enroll.field.figures import outline_distance_px, outline_points
+from avatar3d.enroll.field.pixels import encoding_slope, held_out_pixels
+from avatar3d.enroll.field.train import TrainOptions, train
 from avatar3d.errors import InputError
 from avatar3d.field import evaluate
 from avatar3d.field.projection import cosine_directions

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from staged_face import staged_face
 
-from avatar3d.enroll.crop import between, crop, resample
+from avatar3d.enroll.photo.crop import between, crop, resample
 
 
 def test_the_crop_has_the_asked_scale_and_its_camera_projects_where_its_landmarks_lie():

@@ -11,12 +11,12 @@ import trimesh
 from avatar3d.avatar import PART_CLOTHES, PART_SKIN, Avatar
 from avatar3d.bench.parity import pictures_psnr_db
 from avatar3d.camera import Camera
-from avatar3d.enroll.worn import WornPart, put_on
+from avatar3d.enroll.worn.attach import WornPart, put_on
 from avatar3d.geometry import sample_bilinear
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions, make_renderer
-from avatar3d.render.coarser import STEPS, Steps
+from avatar3d.render.lod.level import STEPS, Steps
 from tests.make_avatar import synthetic_avatar
 
 RED = (200, 30, 20)

@@ -18,9 +18,7 @@ def _pair(size=96, ipd_m=0.063, yaw=0.0, pitch=0.0, inward=0.0):
 
 
 @settings(max_examples=15)
-@given(
-    yaw=st.floats(-3, 3), pitch=st.floats(-0.8, 0.8), ipd_m=st.floats(0.02, 0.08), inward=st.floats(-0.05, 0.05)
-)
+@given(yaw=st.floats(-3, 3), pitch=st.floats(-0.8, 0.8), ipd_m=st.floats(0.02, 0.08), inward=st.floats(-0.05, 0.05))
 def test_points_seen_by_both_eyes_are_the_same_surface_point(yaw, pitch, ipd_m, inward):
     left, right = (eye_view(camera) for camera in _pair(64, ipd_m, yaw, pitch, inward))
     links = correspond(left, right)

@@ -94,7 +94,9 @@ def test_a_report_replaces_what_the_last_one_wrote_and_nothing_else(avatar, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
-@pytest.mark.parametrize("holds", [{}, {"report.json": "{}"}, {"report.json": "not JSON"}, {"report.json": '{"ranking_rule": 1}'}])
+@pytest.mark.parametrize(
+    "holds", [{}, {"report.json": "{}"}, {"report.json": "not JSON"}, {"report.json": '{"ranking_rule": 1}'}]
+)
 def test_a_folder_with_other_things_is_left_alone(holds, tmp_path):
     (tmp_path / "photos").mkdir()
     for name, text in {"me.jpg": "precious", **holds}.items():
@@ -116,7 +118,11 @@ def test_a_list_that_points_outside_deletes_nothing(avatar, tmp_path):
 
 def test_a_file_in_the_way_is_said(tmp_path):
     (tmp_path / "file").write_text("")
-    for target, sentence in (("file", "a file is there"), ("file/below", "name another folder|not a folder"), ("x" * 300, "too long")):
+    for target, sentence in (
+        ("file", "a file is there"),
+        ("file/below", "name another folder|not a folder"),
+        ("x" * 300, "too long"),
+    ):
         with pytest.raises(InputError, match=sentence):
             check_folder(tmp_path / target)
 

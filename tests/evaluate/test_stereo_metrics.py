@@ -76,9 +76,7 @@ def test_a_shifted_right_picture_measures_its_shift(sphere, shift):
 
 def test_a_wrong_eye_distance_measures_as_such(sphere):
     left, right, links = sphere
-    moved = dataclasses.replace(
-        right.camera, translation=right.camera.translation - np.array([0.3 * IPD_M, 0.0, 0.0])
-    )
+    moved = dataclasses.replace(right.camera, translation=right.camera.translation - np.array([0.3 * IPD_M, 0.0, 0.0]))
     found = measure_displacements(left, eye_view(moved), links, links.covisible)
     np.testing.assert_allclose(np.median(found.shift[:, 0] / found.disparity), -0.3, atol=0.01)
     assert np.median(np.abs(found.shift[:, 1])) < 0.05

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from avatar3d.face.crop import Square, cut
 
-squares = st.builds(
-    Square, st.floats(-50, 250), st.floats(-50, 250), st.floats(5, 400), st.floats(-math.pi, math.pi)
-)
+squares = st.builds(Square, st.floats(-50, 250), st.floats(-50, 250), st.floats(5, 400), st.floats(-math.pi, math.pi))
 
 
 @given(square=squares, u=st.floats(-1, 2), v=st.floats(-1, 2))

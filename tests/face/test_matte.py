@@ -58,5 +58,7 @@ def test_matte_keeps_the_background_person_out(tracker):
 
 def test_missing_model_is_said(portrait, face, tmp_path, monkeypatch):
     monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
-    with pytest.raises(InputError, match=r"selfie_segmentation.tflite .* run `avatar3d models pull` to fetch all that is missing$"):
+    with pytest.raises(
+        InputError, match=r"selfie_segmentation.tflite .* run `avatar3d models pull` to fetch all that is missing$"
+    ):
         person_matte(portrait, face.landmarks)

@@ -208,8 +208,7 @@ def test_noise_holds_no_face(tracker):
 def test_face_too_small(tracker, portrait):
     small = cv2.resize(portrait, (256, 256), interpolation=cv2.INTER_AREA)
     assert refusal(tracker, small, name="a.png") == (
-        "the face in a.png is too small: 21 pixels between the eyes, at least 24 are needed. Use a larger picture of "
-        "it."
+        "the face in a.png is too small: 21 pixels between the eyes, at least 24 are needed. Use a larger picture of it."
     )
 
 

@@ -32,7 +32,12 @@ def colors() -> Callable[[Random], bytes]:
     """What makes a picture whose profile, chunks, boxes or tags say something odd of its colours."""
     random = np.random.default_rng(4)
     rgb = Image.fromarray(random.integers(0, 255, (6, 7, 3), np.uint8).astype(np.uint8))
-    pictures = [rgb, rgb.convert("L"), Image.fromarray(random.integers(0, 65535, (6, 7)).astype(np.uint16)), rgb.convert("CMYK")]
+    pictures = [
+        rgb,
+        rgb.convert("L"),
+        Image.fromarray(random.integers(0, 65535, (6, 7)).astype(np.uint16)),
+        rgb.convert("CMYK"),
+    ]
     profiles = [
         profile(ADOBE_RGB, power_curve(2.2)), profile(PRIMARIES[12], _TABLE), profile(PRIMARIES[9], _PARAMETERS),
         profile(PRIMARIES[1], _TABLE, "Grey", b"GRAY"),
@@ -64,7 +69,9 @@ def colors() -> Callable[[Random], bytes]:
         if kind < 0.52 and avif:  # before its pixels, where its boxes are
             out = bytearray(avif)
             for _ in range(random.randrange(1, 6)):
-                out[random.randrange(16, out.index(b"mdat"))] = random.choice((0, 1, 2, 9, 12, 16, 18, 255, random.randrange(256)))
+                out[random.randrange(16, out.index(b"mdat"))] = random.choice(
+                    (0, 1, 2, 9, 12, 16, 18, 255, random.randrange(256))
+                )
             return bytes(out)
         if kind < 0.65:
             out = bytearray(jpeg)
@@ -75,7 +82,9 @@ def colors() -> Callable[[Random], bytes]:
         for _ in range(random.randrange(1, 4)):  # an entry of the first page becomes a list of pages within it, or anything
             place = first + 2 + 12 * random.randrange(struct.unpack_from("<H", tiff, first)[0])
             tag, count = random.choice((330, 256, 257, 273, 258, random.randrange(65536))), random.choice((1, 1, 2, 64, 2**31))
-            value = random.choice((first, 0, 8, len(tiff), random.randrange(len(tiff)), struct.unpack("<I", random.choice(_WORDS))[0]))
+            value = random.choice(
+                (first, 0, 8, len(tiff), random.randrange(len(tiff)), struct.unpack("<I", random.choice(_WORDS))[0])
+            )
             out[place : place + 12] = struct.pack("<HHII", tag, random.choice((3, 4, 13)), count, value)
         return bytes(out)
 
@@ -100,7 +109,9 @@ def place(random: Random) -> bytes:
     """A name, relative to the folder that `Places` fills: one of its places, or letters of all kinds, few or very many."""
     if random.random() < 0.5:
         return random.choice(_PLACES).encode()
-    parts = ["".join(random.choices(_ODD, k=random.choice((1, 2, 3, 9, 60, 260)))) for _ in range(random.choice((1, 1, 2, 2000)))]
+    parts = [
+        "".join(random.choices(_ODD, k=random.choice((1, 2, 3, 9, 60, 260)))) for _ in range(random.choice((1, 1, 2, 2000)))
+    ]
     return "/".join(parts)[:100_000].encode("utf-8", "surrogateescape")
 
 

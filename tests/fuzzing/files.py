@@ -48,10 +48,10 @@ from avatar3d.motion.jsonl import read_motion_jsonl, to_line
 from avatar3d.motion.sources.base import Spec
 from avatar3d.net.link import LinkName
 from avatar3d.photo import load_photo
-from avatar3d.render.build import Build
-from avatar3d.render.foveation import read_foveation
+from avatar3d.render.opengl.autotune import Entry, remember, remembered
+from avatar3d.render.opengl.draw_strategy import Build
+from avatar3d.render.opengl.foveation import read_foveation
 from avatar3d.render.scene import shade_of
-from avatar3d.render.tune import Entry, remember, remembered
 from avatar3d.resources import asset_path, config_path
 from avatar3d.runtime.governor import read_config
 
@@ -145,7 +145,9 @@ def readers(folder: Path) -> dict[str, Callable[[], Reader]]:
         "photo": lambda: Reader(_photos(), by_path(partial(load_photo, max_megapixels=PHOTO_MEGAPIXELS)), _sound_photo),
         "colours": lambda: Reader(colors(), by_path(partial(load_photo, max_megapixels=PHOTO_MEGAPIXELS)), _sound_photo),
         "places": lambda: Reader(place, Places(folder).tried),
-        "cameras": lambda: Reader(_json([Camera.orbit(0.1, name=name).to_json() for name in ("a", "b")]), by_path(read_cameras)),
+        "cameras": lambda: Reader(
+            _json([Camera.orbit(0.1, name=name).to_json() for name in ("a", "b")]), by_path(read_cameras)
+        ),
         "calibration": lambda: Reader(_json(_calibration(folder)), by_path(read_calibration), _sound_calibration),
         "csv": lambda: Reader(_csv(folder), by_path(read_motion_csv), _sound_codes),
         "jsonl": lambda: Reader(_jsonl(), by_path(read_motion_jsonl), _sound_codes),
@@ -405,7 +407,9 @@ def _yaml(name: str) -> Callable[[Random], bytes]:
 
 
 def _calibration(folder: Path) -> object:
-    write_calibration(folder / "seed", Calibration(np.zeros(52), np.ones(52), np.array([0, 0, 0, 1.0]), np.zeros(3), np.zeros((2, 2))))
+    write_calibration(
+        folder / "seed", Calibration(np.zeros(52), np.ones(52), np.array([0, 0, 0, 1.0]), np.zeros(3), np.zeros((2, 2)))
+    )
     return json.loads((folder / "seed").read_text())
 
 

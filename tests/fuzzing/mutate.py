@@ -18,7 +18,10 @@ ODD_TOKENS = (
 )  # fmt: skip
 ODD_NUMBERS = b"".join(
     (
-        *(struct.pack("<f", value) for value in (0.0, -0.0, 1.0, -1.0, 1e-40, 3e38, -3e38, float("nan"), float("inf"), 65504.0)),
+        *(
+            struct.pack("<f", value)
+            for value in (0.0, -0.0, 1.0, -1.0, 1e-40, 3e38, -3e38, float("nan"), float("inf"), 65504.0)
+        ),
         *(struct.pack("<I", value) for value in (1, 255, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1, 0x7F800001, 0x7C007C00)),
     )
 )
@@ -40,7 +43,9 @@ def damaged(random: Random, data: bytes) -> bytes:
         out[start : start + random.randrange(1, 32)] = random.randbytes(random.randrange(64))
     elif kind == 4:  # numbers at their extremes
         start = random.randrange(len(data))
-        out[start : start + 4] = random.choice((b"\xff\xff\xff\xff", b"\x7f\xc0\0\0", b"\x7f\x80\0\0", b"\x80\0\0\0", b"9e99", b"-nan"))
+        out[start : start + 4] = random.choice(
+            (b"\xff\xff\xff\xff", b"\x7f\xc0\0\0", b"\x7f\x80\0\0", b"\x80\0\0\0", b"9e99", b"-nan")
+        )
     elif kind == 5:  # near the start, where formats keep their sizes
         for _ in range(random.randrange(1, 4)):
             out[random.randrange(min(len(out), 64))] = random.choice((0, 1, 127, 128, 255, random.randrange(256)))

@@ -58,7 +58,10 @@ def _with_picture(data: bytes, place: str, side: int, mode: str) -> bytes:
 def test_a_picture_too_large_to_draw_is_refused_undecoded(place: str, side: int, mode: str, glb: bytes) -> None:
     data = _with_picture(glb, place, side, mode)
     assert len(data) < 1.5 * 2**20
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(InputError, match=r"MiB of memory up to [a-zA-Z0-9.\[\]]+, more than"):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(InputError, match=r"MiB of memory up to [a-zA-Z0-9.\[\]]+, more than"),
+    ):
         patch.setattr(Image, "open", lambda *_, **__: pytest.fail("a picture was opened"))
         parse_glb(data, "case.glb")
 
@@ -107,5 +110,3 @@ def test_refused_memory_is_a_sentence(mib: int, code: int, glb: bytes, tmp_path:
     if code:
         assert done.stderr.startswith("avatar3d: this machine has too little memory for it") and done.stderr.count("\n") == 1
         assert not (tmp_path / "a.ply").exists()
-
-

@@ -89,7 +89,10 @@ _HUGE = [
     ("shadingPower", lambda a: {"shading_power": -9e29}),
     ("mesh.fieldWeight", lambda a: {"field_weight": np.full_like(a.field_weight, 3e38)}),
     ("field.colorBound", lambda a: {"neural_field": replace(a.neural_field, color_bound=9e29)}),
-    ("field.layers[].weight", lambda a: {"neural_field": replace(a.neural_field, weights=[w * 3e38 for w in a.neural_field.weights])}),
+    (
+        "field.layers[].weight",
+        lambda a: {"neural_field": replace(a.neural_field, weights=[w * 3e38 for w in a.neural_field.weights])},
+    ),
     ("baked.skinQ0.step", lambda a: {"baked": replace(a.baked, skin_q0=a.baked.skin_q0 * 1e30)}),
     ("mesh.uv", lambda a: {"uv": a.uv + 3e37}),
     ("hair.occlusion", lambda a: {"hair": replace(a.hair, occlusion=a.hair.occlusion * 3e38)}),
@@ -110,7 +113,10 @@ def test_the_writer_refuses_what_the_reader_would(path: str, change: Callable[[A
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of making these
         wrong = replace(avatar, **change(avatar))
-    with warnings.catch_warnings(), pytest.raises(WorkError, match=rf"{re.escape(path)} holds .*, outside .*enrol the photo again"):
+    with (
+        warnings.catch_warnings(),
+        pytest.raises(WorkError, match=rf"{re.escape(path)} holds .*, outside .*enrol the photo again"),
+    ):
         warnings.simplefilter("error")
         write_glb(wrong, tmp_path / "a.glb")
     assert list(tmp_path.iterdir()) == []

@@ -103,7 +103,11 @@ def test_it_moves_as_the_avatar_that_was_written(change: Any, own: Avatar, plain
 def test_it_looks_as_the_avatar_does_on_the_last_rung(own: Avatar, plain: bytes) -> None:
     found = parse_glb(plain, "other.glb")
     same_light = replace(
-        own, light=USUAL_LIGHT, shading_power=USUAL_SHADING_POWER, texture_deltas=[], vertex_alpha=np.ones_like(own.vertex_alpha)
+        own,
+        light=USUAL_LIGHT,
+        shading_power=USUAL_SHADING_POWER,
+        texture_deltas=[],
+        vertex_alpha=np.ones_like(own.vertex_alpha),
     )
     cameras = [Camera.orbit(yaw, width=160, height=160) for yaw in (0.0, 0.8)]
     options = RenderOptions(form="mesh", supersample=2, hair=False)
@@ -173,7 +177,10 @@ def test_a_compressed_file_is_refused_with_what_undoes_it(name: str, plain: byte
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda d: [item.pop("targets", 0) for mesh in d["meshes"] for item in mesh["primitives"]], "without ARKit's morph targets"),
+        (
+            lambda d: [item.pop("targets", 0) for mesh in d["meshes"] for item in mesh["primitives"]],
+            "without ARKit's morph targets",
+        ),
         (lambda d: d["nodes"][1].update(children=[0]), "joints are out of range"),
         (lambda d: d["nodes"].append({"children": [0, 0]}), "nodes hold each other"),
         (lambda d: d["nodes"][1].update(translation=[1e20, 0, 0]), "vertices holds .* outside -2 to 2 m"),

@@ -12,13 +12,13 @@ from pythonosc.osc_message_builder import OscMessageBuilder
 from avatar3d.motion import jsonl
 from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, MotionCode, quaternion_matrix
 from avatar3d.motion.csv import head_rotation
-from avatar3d.motion.door import Door
 from avatar3d.motion.sources import ifacialmocap, livelink, openxr
 from avatar3d.motion.sources.ifacialmocap import IFacialMocapParser
 from avatar3d.motion.sources.livelink import LiveLinkParser
 from avatar3d.motion.sources.openseeface import RECORD, OpenSeeFaceParser
 from avatar3d.motion.sources.osc import UnifiedParser
 from avatar3d.motion.sources.vmc import VmcParser
+from avatar3d.motion.validation import Door
 from avatar3d.motion.vocabulary import vocabulary
 
 

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from avatar3d.errors import InputError
 from avatar3d.motion.code import ARKIT_NAMES, MotionCode, quaternion_matrix
 
-quaternions = (
-    st.lists(st.floats(-1, 1), min_size=4, max_size=4).map(np.array).filter(lambda q: np.linalg.norm(q) > 1e-2)
-)
+quaternions = st.lists(st.floats(-1, 1), min_size=4, max_size=4).map(np.array).filter(lambda q: np.linalg.norm(q) > 1e-2)
 
 
 def test_the_vocabulary_is_arkits():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from avatar3d.motion.code import MotionCode
-from avatar3d.motion.door import Door
+from avatar3d.motion.validation import Door
 
 any_float = st.floats(allow_nan=True, allow_infinity=True, width=64)
 

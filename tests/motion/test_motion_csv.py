@@ -132,8 +132,11 @@ def test_time_goes_on_over_midnight(tmp_path):
         ([_row("nan:00:00:00")], HEADER, r"line 2 .*is not HH:MM:SS:FF"),
         ([_row("10:00:01:00"), _row("10:00:00:59")], HEADER, r"line 3 .*10:00:00:59, is before that of the row above"),
         ([_row(), _row("10:00:00:01"), _row()[:40]], HEADER, r"line 4 .*it was cut there"),
-        ([_row(weights={"mouthPucker": 0.3}), _row(weights={"mouthPucker": 0.3, "jawOpen": 5})], HEADER,
-         r"line 3 .*JawOpen is 5, outside -1 to 2"),
+        (
+            [_row(weights={"mouthPucker": 0.3}), _row(weights={"mouthPucker": 0.3, "jawOpen": 5})],
+            HEADER,
+            r"line 3 .*JawOpen is 5, outside -1 to 2",
+        ),
         ([_row(angles="0,1e300,0,0,0,0,0,0,0")] + [_row()] * 20, HEADER, r"line 2 .*HeadPitch is 1e\+300 rad, outside"),
         ([_row() + ",1e300"], HEADER + ",HeadX", r"line 2 .*HeadX is 1e\+300 m, outside -10 to 10"),
         ([_row() + ",-11"], HEADER + ",HeadZ", r"line 2 .*HeadZ is -11 m"),
@@ -148,7 +151,9 @@ def test_damage_is_one_sentence(tmp_path, rows, header, sentence):
 
 
 def test_per_cent_and_degrees_are_read_as_they_are_meant(tmp_path):
-    shares = [_row(f"10:00:00:0{n}", {"jawOpen": 0.1 * n, "mouthFunnel": 0.3}, f"{0.1 * n},-0.2,0,0.1,0,0,0.1,0,0") for n in range(5)]
+    shares = [
+        _row(f"10:00:00:0{n}", {"jawOpen": 0.1 * n, "mouthFunnel": 0.3}, f"{0.1 * n},-0.2,0,0.1,0,0,0.1,0,0") for n in range(5)
+    ]
     degrees = ",".join
     other = [
         _row(f"10:00:00:0{n}", {"jawOpen": 10 * n, "mouthFunnel": 30},

@@ -12,9 +12,9 @@ from motion.packets import openxr_line, sample_code
 from avatar3d.errors import InputError
 from avatar3d.motion.code import ARKIT_INDEX, look_angles
 from avatar3d.motion.csv import head_angles
-from avatar3d.motion.door import Door
 from avatar3d.motion.sources import open_source
 from avatar3d.motion.sources.openxr import gaze_angles, head_pose, read_android, read_fb2, read_htc
+from avatar3d.motion.validation import Door
 from avatar3d.motion.vocabulary import vocabulary
 
 xr = pytest.importorskip("xr.typedefs")

@@ -20,7 +20,6 @@ from motion.packets import (
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.csv import head_angles, write_motion_csv
-from avatar3d.motion.door import MAX_UNKNOWN, Door, unknown_lines
 from avatar3d.motion.jsonl import read_motion_jsonl, to_line, write_motion_jsonl
 from avatar3d.motion.sources import livelink, open_source, schemes
 from avatar3d.motion.sources.base import ClockOffset
@@ -29,6 +28,7 @@ from avatar3d.motion.sources.livelink import LiveLinkParser
 from avatar3d.motion.sources.openseeface import OpenSeeFaceParser
 from avatar3d.motion.sources.osc import UnifiedParser
 from avatar3d.motion.sources.vmc import SILENT_NS, VmcParser
+from avatar3d.motion.validation import MAX_UNKNOWN, Door, unknown_lines
 
 
 def whole_gaze(code: MotionCode) -> np.ndarray:
@@ -122,9 +122,10 @@ def test_osc_parameters_in_their_many_forms():
         return parser(osc_bundle(*messages), 1).weights[ARKIT_INDEX[name]]
 
     path = "/avatar/parameters/v2/"
-    assert weight("jawLeft", (path + "JawX", -0.5)) == 0.5 and parser(osc_message(path + "JawX", 0.25), 2).weights[
-        ARKIT_INDEX["jawRight"]
-    ] == 0.25
+    assert (
+        weight("jawLeft", (path + "JawX", -0.5)) == 0.5
+        and parser(osc_message(path + "JawX", 0.25), 2).weights[ARKIT_INDEX["jawRight"]] == 0.25
+    )
     assert weight("mouthFunnel", (path + "LipFunnel", 0.5)) == 0.5
     assert weight("mouthSmileLeft", (path + "SmileFrownLeft", 0.5)) == pytest.approx(0.5)
     assert weight("mouthFrownLeft", (path + "SmileFrownLeft", -0.5)) == pytest.approx(0.5)

@@ -48,7 +48,9 @@ def test_a_recording_that_stalls_is_read_back_as_it_was(tmp_path, fps):
     kept = [n for n in range(150) if not 40 <= n <= 57]
     codes = codes_at(*(np.array(kept) / fps))
     write_motion_csv(tmp_path / "a.csv", codes, fps)
-    assert [code.time_ns for code in read_motion_csv(tmp_path / "a.csv")] == pytest.approx([code.time_ns for code in codes], abs=1e5)
+    assert [code.time_ns for code in read_motion_csv(tmp_path / "a.csv")] == pytest.approx(
+        [code.time_ns for code in codes], abs=1e5
+    )
 
 
 def test_a_late_first_code_stands_at_the_start_too(tmp_path):

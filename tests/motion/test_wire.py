@@ -261,7 +261,9 @@ def fuzz(count: int, seed: int) -> tuple[int, int]:
         data = data[: int(random.integers(0, len(data) + 1))] if number % 3 == 0 else data
         receiver.accept(bytes(data), now)
         # The same from one who has the token: the header is whole, what follows is not.
-        body = wire.Header(layout.COMPACT, sender.sequence + number, 0, int(random.integers(0, 13))).pack() + random.bytes(number % 60)
+        body = wire.Header(layout.COMPACT, sender.sequence + number, 0, int(random.integers(0, 13))).pack() + random.bytes(
+            number % 60
+        )
         newest, when = receiver.newest, receiver.time
         low = (sender.sequence + number) % 2**wire.SEQUENCE_BITS
         sequence = wire.whole(low, wire.SEQUENCE_BITS, max(newest, 0))

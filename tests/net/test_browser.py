@@ -100,7 +100,9 @@ def stream(tmp_path):
 
 def test_chromium_decodes_a_stream_as_python_does(stream, tmp_path):
     results: Queue[dict] = Queue()
-    server = serve({"address": f"ws://127.0.0.1:{stream.port}", "token": TOKEN, "count": CODES, "plain": not can_encrypt()}, results)
+    server = serve(
+        {"address": f"ws://127.0.0.1:{stream.port}", "token": TOKEN, "count": CODES, "plain": not can_encrypt()}, results
+    )
     receiver, ours = Receiver(TOKEN.encode()), {}
     with closing(open_inlet(stream, TOKEN.encode())) as inlet:
         deadline = time.monotonic() + SLOWLY_S

@@ -19,13 +19,14 @@ import numpy as np
 import pytest
 from net.streams import JAW, TOKEN, head
 
+from avatar3d.cli import net as command
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.jsonl import read_motion_jsonl, write_motion_jsonl
 from avatar3d.motion.seal import can_encrypt, derived_key
 from avatar3d.motion.sources import open_source
 from avatar3d.motion.sources.base import LOOPBACK
-from avatar3d.net import command, link, websocket
+from avatar3d.net import link, websocket
 from avatar3d.net.link import LinkName, Outlet, UdpInlet, UdpOutlet, open_inlet, open_outlet
 from avatar3d.net.sender import Sender
 from avatar3d.net.source import NetSource
@@ -106,8 +107,24 @@ def test_links_have_names(text, expected):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x", "99999", "host:", "a b:1", "ws:", "zenoh:", "zenoh:a//b", "zenoh:a*", "zenoh:/a", "-1",
-     "ws:²", "٣", "9310²", "１２", "ünï:1"],
+    [
+        "",
+        "x",
+        "99999",
+        "host:",
+        "a b:1",
+        "ws:",
+        "zenoh:",
+        "zenoh:a//b",
+        "zenoh:a*",
+        "zenoh:/a",
+        "-1",
+        "ws:²",
+        "٣",
+        "9310²",
+        "１２",
+        "ünï:1",
+    ],
 )
 def test_what_is_no_link_is_refused(text):
     with pytest.raises(InputError):
@@ -226,7 +243,12 @@ def test_a_websocket_shows_no_listener_the_token_and_no_stranger_is_a_sender():
         assert len(codes_of(source, 5)) == 5
         assert TOKEN not in b"".join(heard) and TOKEN.replace(b" ", b"%20") not in b"".join(heard)
         # What was overheard is of no use a second time, and the address's token is of none at all.
-        for path, answer in (("/", heard[1]), (f"/?token={TOKEN.decode().replace(' ', '%20')}", bytes(48)), ("/", b""), ("/", "text")):
+        for path, answer in (
+            ("/", heard[1]),
+            (f"/?token={TOKEN.decode().replace(' ', '%20')}", bytes(48)),
+            ("/", b""),
+            ("/", "text"),
+        ):
             with connect(f"ws://127.0.0.1:{outlet.port}{path}") as again:
                 again.recv()
                 again.send(answer)
@@ -268,8 +290,10 @@ def test_idle_connections_and_strange_requests_do_not_end_a_websocket_sender(cap
         idle = [stack.enter_context(closing(socket.create_connection((LOOPBACK, outlet.port)))) for _ in range(3 * MAX_OPEN)]
         for connection in idle[:MAX_OPEN]:
             with suppress(OSError):
-                connection.sendall(b"GET //[::1/?token=x HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                                   b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")
+                connection.sendall(
+                    b"GET //[::1/?token=x HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+                )
         source = stack.enter_context(NetSource(open_inlet(LinkName.parse(f"ws:{outlet.port}"), TOKEN), TOKEN))
         assert len(codes_of(source, 20)) == 20
     assert "Traceback" not in capfd.readouterr().err
@@ -338,7 +362,11 @@ def test_a_listener_that_is_sent_a_stream_in_the_clear_says_so(monkeypatch):
     port = free_port()
     monkeypatch.setattr(LinkName, "local", property(lambda name: False))
     words = ("listen", str(port), "--token", "a token for tests", "--seconds", "4")
-    with closing(UdpOutlet(LinkName.parse(str(port)))) as outlet, closing(Feeder(outlet)), pytest.raises(WorkError, match="encrypt"):
+    with (
+        closing(UdpOutlet(LinkName.parse(str(port)))) as outlet,
+        closing(Feeder(outlet)),
+        pytest.raises(WorkError, match="encrypt"),
+    ):
         command.run_listen(arguments(*words))
 
 
@@ -435,15 +463,28 @@ def test_no_sentence_tells_a_token(text):
 def test_listening_to_a_wrong_token_says_so():
     port = free_port()
     words = ("listen", str(port), "--token", "not that one", "--seconds", "4")
-    with closing(UdpOutlet(LinkName.parse(str(port)))) as outlet, closing(Feeder(outlet)), pytest.raises(WorkError, match="token"):
+    with (
+        closing(UdpOutlet(LinkName.parse(str(port)))) as outlet,
+        closing(Feeder(outlet)),
+        pytest.raises(WorkError, match="token"),
+    ):
         command.run_listen(arguments(*words))
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ["--hz", "0"], ["--seconds", "-1"], ["-o", "codes.txt"], ["--max-age", "-1"], ["--silence", "0"], ["nowhere"],
-        *([f"{option}={value}"] for option in ("--hz", "--seconds", "--max-age", "--silence") for value in ("nan", "inf", "-inf")),
+        ["--hz", "0"],
+        ["--seconds", "-1"],
+        ["-o", "codes.txt"],
+        ["--max-age", "-1"],
+        ["--silence", "0"],
+        ["nowhere"],
+        *(
+            [f"{option}={value}"]
+            for option in ("--hz", "--seconds", "--max-age", "--silence")
+            for value in ("nan", "inf", "-inf")
+        ),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused_before_anything_is_opened(words):

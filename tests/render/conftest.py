@@ -15,9 +15,9 @@ from avatar3d.field import FieldConfig, new_field
 from avatar3d.field.bake import bake
 from avatar3d.field.definition import box_of
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.realtime import RealtimeRenderer, create_context
-from avatar3d.render.reference import ReferenceRenderer
-from avatar3d.render.stereo import LayeredTarget, offered
+from avatar3d.render.opengl.renderer import RealtimeRenderer, create_context
+from avatar3d.render.opengl.stereo import LayeredTarget, offered
+from avatar3d.render.reference.renderer import ReferenceRenderer
 from tests.make_avatar import synthetic_avatar
 
 LAYER_WIDTH, LAYER_HEIGHT = 160, 128

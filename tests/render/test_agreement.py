@@ -14,8 +14,8 @@ from avatar3d.camera import Camera, stereo_pair
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import Frame, RenderOptions
 from avatar3d.render.frame import FORMS, Form
-from avatar3d.render.realtime import RealtimeRenderer
-from avatar3d.render.reference import ReferenceRenderer
+from avatar3d.render.opengl.renderer import RealtimeRenderer
+from avatar3d.render.reference.renderer import ReferenceRenderer
 from tests.render.conftest import six_views, view
 
 MIN_PSNR_DB = 50.0
@@ -77,7 +77,9 @@ def test_eight_bit_textures_stay_near_the_reference(
 def test_the_baked_form_comes_near_the_live_one(smooth: Avatar, moved: MotionCode, reference: ReferenceRenderer) -> None:
     views = six_views()
     live, baked, mesh = (reference.render(smooth, moved, views, RenderOptions(form)) for form in ("live", "baked", "mesh"))
-    baked_db, mesh_db = (np.array([pictures_psnr_db([a], [b]) for a, b in zip(live, form, strict=True)]) for form in (baked, mesh))
+    baked_db, mesh_db = (
+        np.array([pictures_psnr_db([a], [b]) for a, b in zip(live, form, strict=True)]) for form in (baked, mesh)
+    )
     assert baked_db.min() >= 34  # seen from above, where the turned head's light differs most from the resting one's
     assert np.median(baked_db) >= 40
     assert (baked_db >= mesh_db + 6).all()

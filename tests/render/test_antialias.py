@@ -10,10 +10,10 @@ import pytest
 from avatar3d.avatar import Avatar
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.facing import face_planes, heights
+from avatar3d.render.culling.backface import face_planes, heights
 from avatar3d.render.frame import Frame
+from avatar3d.render.opengl.renderer import RealtimeRenderer
 from avatar3d.render.outline import Outline
-from avatar3d.render.realtime import RealtimeRenderer
 from tests.render.conftest import view
 
 HARD = RenderOptions("baked", hair=False)

@@ -14,10 +14,10 @@ from avatar3d.field.bake import shells_of
 from avatar3d.field.definition import box_of
 from avatar3d.geometry import smooth_normals
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.asking import SOURCES, Asking, Lit, ask
-from avatar3d.render.build import Build
 from avatar3d.render.frame import RenderOptions
-from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.lod.field_source import SOURCES, Asking, Lit, ask
+from avatar3d.render.opengl.draw_strategy import Build
+from avatar3d.render.opengl.renderer import RealtimeRenderer
 from avatar3d.render.scene import shade_of
 from tests.render.conftest import view
 

@@ -12,19 +12,17 @@ from avatar3d.bench.parity import pictures_psnr_db
 from avatar3d.camera import stereo_pair
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.build import VALUES, Build, possible
 from avatar3d.render.frame import PRECISIONS, Form, Frame, RenderOptions
-from avatar3d.render.realtime import RealtimeRenderer
-from avatar3d.render.stereo import LayeredTarget, Stereo, offered
+from avatar3d.render.opengl.draw_strategy import VALUES, Build, possible
+from avatar3d.render.opengl.renderer import RealtimeRenderer
+from avatar3d.render.opengl.stereo import LayeredTarget, Stereo, offered
 from tests.render.conftest import view
 
 SIZE = 128
 ROUNDED_DB = 50.0
 
 
-def drawn(
-    realtime: RealtimeRenderer, avatar: Avatar, motion: MotionCode, build: Build, options: RenderOptions
-) -> list[Frame]:
+def drawn(realtime: RealtimeRenderer, avatar: Avatar, motion: MotionCode, build: Build, options: RenderOptions) -> list[Frame]:
     realtime.build = build
     try:
         return realtime.render(avatar, motion, [view(0.3, 0.1, SIZE, SIZE), view(-1.2, -0.2, SIZE, SIZE)], options)
@@ -50,7 +48,9 @@ def test_where_the_tables_lie_changes_no_pixel(
     assert equal
 
 
-def test_weights_that_are_not_folded_ask_the_field_at_pixels(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
+def test_weights_that_are_not_folded_ask_the_field_at_pixels(
+    avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer
+) -> None:
     options = RenderOptions("live", hair=False)
     literals = drawn(realtime, avatar, moved, Build(), options)
     uniforms = drawn(realtime, avatar, moved, Build(network="uniforms"), options)

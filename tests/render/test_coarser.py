@@ -13,10 +13,10 @@ from avatar3d.camera import Camera
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.coarser import STEPS, Steps, coarser, halved_color, texels_per_metre
 from avatar3d.render.frame import FORMS, Form
-from avatar3d.render.realtime import RealtimeRenderer
-from avatar3d.render.reference import ReferenceRenderer
+from avatar3d.render.lod.level import STEPS, Steps, coarser, halved_color, texels_per_metre
+from avatar3d.render.opengl.renderer import RealtimeRenderer
+from avatar3d.render.reference.renderer import ReferenceRenderer
 from avatar3d.render.scene import Scene
 from tests.render.conftest import six_views, view
 from tests.render.test_agreement import assert_agreement
@@ -106,7 +106,9 @@ def test_the_picture_is_as_near_to_many_samples_as_that_of_all_faces_and_texels(
     assert of_seen > of_full - 2
 
 
-def test_a_scene_is_prepared_as_the_last_pictures_asked_and_drawn_as_its_own_ask(drawer: RealtimeRenderer, avatar: Avatar) -> None:
+def test_a_scene_is_prepared_as_the_last_pictures_asked_and_drawn_as_its_own_ask(
+    drawer: RealtimeRenderer, avatar: Avatar
+) -> None:
     drawer.load(avatar, [SEEN])
     target = drawer.context.simple_framebuffer((64, 64))
 
@@ -183,7 +185,9 @@ def test_hair_that_no_step_changed_is_held_once(drawer: RealtimeRenderer, avatar
     assert sent == [skin + len(avatar.hair.levels) * hair, skin]
 
 
-def test_views_of_one_frame_that_differ_in_coarseness_all_follow_the_motion_code(drawer: RealtimeRenderer, avatar: Avatar) -> None:
+def test_views_of_one_frame_that_differ_in_coarseness_all_follow_the_motion_code(
+    drawer: RealtimeRenderer, avatar: Avatar
+) -> None:
     jaw, cameras = MotionCode.from_expression({"jawOpen": 0.9}), [away(avatar, step, 64) for step in (2.5, 1.5)]
     target = drawer.context.simple_framebuffer((64, 64), dtype="f4")
 

@@ -9,11 +9,11 @@ import pytest
 
 from avatar3d.avatar import Avatar
 from avatar3d.color import psnr_db
-from avatar3d.int8 import in_bytes
+from avatar3d.field.int8 import in_bytes
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
 from avatar3d.render.frame import Form
-from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.opengl.renderer import RealtimeRenderer
 from tests.render.conftest import view
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from avatar3d.camera import Camera
-from avatar3d.render.facing import EDGE_ON_PX2, edge_on_m3, face_planes, heights
+from avatar3d.render.culling.backface import EDGE_ON_PX2, edge_on_m3, face_planes, heights
 
 TRIANGLE = np.array([[0, 0, 0], [0.01, 0, 0], [0, 0.01, 0]], np.float32)
 FACES = np.array([[0, 1, 2], [0, 2, 1]])

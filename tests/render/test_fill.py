@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from avatar3d.render.realtime import fill
+from avatar3d.render.opengl.renderer import fill
 
 
 def test_areas_that_fill_a_framebuffer_side_by_side() -> None:

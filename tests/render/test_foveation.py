@@ -15,11 +15,11 @@ from avatar3d.color import psnr_db
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.build import Build
-from avatar3d.render.foveation import Foveation, FoveationSettings, Inset, coarse_camera, read_foveation
-from avatar3d.render.hidden_area import rectangle
-from avatar3d.render.part import Part, may_show, place_codes
-from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.culling.screen_region import Part, may_show, place_codes
+from avatar3d.render.opengl.draw_strategy import Build
+from avatar3d.render.opengl.foveation import Foveation, FoveationSettings, Inset, coarse_camera, read_foveation
+from avatar3d.render.opengl.hidden_area import rectangle
+from avatar3d.render.opengl.renderer import RealtimeRenderer
 from avatar3d.resources import config_path
 from tests.render.conftest import view
 

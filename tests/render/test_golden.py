@@ -15,7 +15,7 @@ from PIL import Image
 from avatar3d.avatar import Avatar
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.opengl.renderer import RealtimeRenderer
 from tests.render.conftest import view
 
 ROOT = Path(__file__).resolve().parents[2]

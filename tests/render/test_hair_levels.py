@@ -10,9 +10,9 @@ import pytest
 from avatar3d.avatar import Avatar
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.bounds import face_bounds
-from avatar3d.render.hair_levels import merge_levels, visible_faces
-from avatar3d.render.reference import ReferenceRenderer
+from avatar3d.render.culling.bounds import face_bounds
+from avatar3d.render.lod.hair_levels import merge_levels, visible_faces
+from avatar3d.render.reference.renderer import ReferenceRenderer
 from tests.render.conftest import view
 
 
@@ -63,7 +63,7 @@ def test_a_level_that_hides_the_others_lends_its_place_and_shade(avatar: Avatar)
 def test_bounds_hold_every_sample(avatar: Avatar) -> None:
     import torch
 
-    from avatar3d.render.reference import sample
+    from avatar3d.render.reference.renderer import sample
 
     hair = avatar.hair
     assert hair is not None

@@ -9,11 +9,11 @@ from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.hidden_area import hidden_triangles, rectangle
-from avatar3d.render.part import Part
-from avatar3d.render.raw_gl import GL_FRAMEBUFFER_SRGB, call
-from avatar3d.render.realtime import RealtimeRenderer
-from avatar3d.render.stereo import LayeredTarget, Stereo
+from avatar3d.render.culling.screen_region import Part
+from avatar3d.render.opengl.hidden_area import hidden_triangles, rectangle
+from avatar3d.render.opengl.raw_gl import GL_FRAMEBUFFER_SRGB, call
+from avatar3d.render.opengl.renderer import RealtimeRenderer
+from avatar3d.render.opengl.stereo import LayeredTarget, Stereo
 from avatar3d.runtime.views import cropped
 from tests.render.conftest import view
 from tests.render.test_stereo import AREA, HEIGHT, WIDTH, eyes, pixels

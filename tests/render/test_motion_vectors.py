@@ -6,9 +6,9 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.motion_vectors import MotionVectors
-from avatar3d.render.realtime import RealtimeRenderer
-from avatar3d.render.reference import fragments
+from avatar3d.render.opengl.motion_vectors import MotionVectors
+from avatar3d.render.opengl.renderer import RealtimeRenderer
+from avatar3d.render.reference.renderer import fragments
 from avatar3d.render.scene import build_scene
 from tests.render.conftest import view
 
@@ -52,7 +52,9 @@ def test_a_head_at_rest_does_not_move(avatar: Avatar, realtime: RealtimeRenderer
     assert np.abs(seen.reshape(-1, 4)[:, :2]).max() < 1e-3
 
 
-def test_a_headset_is_told_the_same_in_its_own_coordinates(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
+def test_a_headset_is_told_the_same_in_its_own_coordinates(
+    avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer
+) -> None:
     before = build_scene(avatar, MotionCode()), view(0.0, 0.0, SIZE, SIZE)
     now = build_scene(avatar, moved), view(0.12, 0.05, SIZE, SIZE)
     seen = []

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from avatar3d.camera import Camera
-from avatar3d.render.raster import SUBPIXEL, draw_ranks, nearest, rasterise
+from avatar3d.render.reference.raster import SUBPIXEL, draw_ranks, nearest, rasterise
 from tests.render.conftest import view
 
 

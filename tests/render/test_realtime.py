@@ -17,8 +17,8 @@ from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.raw_gl import GL_SRGB8_ALPHA8
-from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.opengl.raw_gl import GL_SRGB8_ALPHA8
+from avatar3d.render.opengl.renderer import RealtimeRenderer
 from avatar3d.render.scene import MAX_DELTAS
 from tests.make_avatar import synthetic_avatar
 from tests.render.conftest import view
@@ -209,7 +209,7 @@ def test_the_driver_is_named(realtime: RealtimeRenderer) -> None:
 
 def test_a_viewer_needs_neither_torch_nor_numba() -> None:
     code = (
-        "import sys; import avatar3d.render.realtime; from avatar3d.render import make_renderer; make_renderer('realtime');"
+        "import sys; import avatar3d.render.opengl.renderer; from avatar3d.render import make_renderer; make_renderer('realtime');"
         "print(sorted({'torch', 'numba', 'cv2'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,8 +13,8 @@ from avatar3d.avatar import Avatar
 from avatar3d.color import psnr_db
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.realtime import RealtimeRenderer
-from avatar3d.render.reference import ReferenceRenderer
+from avatar3d.render.opengl.renderer import RealtimeRenderer
+from avatar3d.render.reference.renderer import ReferenceRenderer
 from tests.render.conftest import view
 
 HALF, BYTE = RenderOptions("baked"), RenderOptions("baked", hair_levels=2, precision="byte")

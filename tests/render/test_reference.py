@@ -14,7 +14,7 @@ from avatar3d.field.network import NeuralField
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
 from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD
-from avatar3d.render.reference import (
+from avatar3d.render.reference.renderer import (
     ReferenceRenderer,
     composite,
     fragments,

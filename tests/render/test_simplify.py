@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from avatar3d.render.simplify import Mesh
+from avatar3d.render.lod.simplify import Mesh
 
 RADIUS_M = 0.1
 

@@ -16,7 +16,7 @@ import pytest
 from avatar3d.camera import stereo_pair
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.opengl.renderer import RealtimeRenderer
 from avatar3d.runtime.sensors import resident_mb
 from tests.make_avatar import synthetic_avatar
 from tests.render.conftest import view

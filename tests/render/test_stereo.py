@@ -9,9 +9,9 @@ from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import RenderOptions
-from avatar3d.render.build import Build
-from avatar3d.render.realtime import RealtimeRenderer
-from avatar3d.render.stereo import LayeredTarget, Stereo
+from avatar3d.render.opengl.draw_strategy import Build
+from avatar3d.render.opengl.renderer import RealtimeRenderer
+from avatar3d.render.opengl.stereo import LayeredTarget, Stereo
 from tests.render.conftest import LAYER_HEIGHT as HEIGHT
 from tests.render.conftest import LAYER_WIDTH as WIDTH
 from tests.render.conftest import view
@@ -56,9 +56,7 @@ def test_layers_hold_the_bits_of_two_passes(
     assert not np.array_equal(expected[0], expected[2])
 
 
-def test_layers_hold_them_where_the_gpu_morphs_too(
-    drawer: RealtimeRenderer, layers: LayeredTarget, moved: MotionCode
-) -> None:
+def test_layers_hold_them_where_the_gpu_morphs_too(drawer: RealtimeRenderer, layers: LayeredTarget, moved: MotionCode) -> None:
     build, cameras = drawer.build, eyes()
     drawer.build = Build(morph="gpu")
     drawer.draw(moved, cameras, layers.eyes, OPTIONS[2], viewports=[AREA, AREA])

@@ -12,9 +12,9 @@ import pytest
 
 from avatar3d.avatar import Avatar
 from avatar3d.errors import InputError
-from avatar3d.render import tune
-from avatar3d.render.build import VALUES, Build
-from avatar3d.render.realtime import RealtimeRenderer
+from avatar3d.render.opengl import autotune
+from avatar3d.render.opengl.draw_strategy import VALUES, Build
+from avatar3d.render.opengl.renderer import RealtimeRenderer
 
 
 @pytest.fixture
@@ -33,21 +33,21 @@ def context(realtime: RealtimeRenderer) -> Iterator[Any]:
 def slow(monkeypatch: pytest.MonkeyPatch) -> dict[Build, float]:
     """Seconds that a frame of a build is said to take, 1 ms by default; nothing is timed."""
     told: dict[Build, float] = {}
-    monkeypatch.setattr(tune, "BUDGET_S", 1e9)
-    monkeypatch.setattr(tune, "MAX_ROUNDS", tune.MIN_ROUNDS)
-    monkeypatch.setattr(tune, "NOT_ON_SOFTWARE", {"network": ("uniforms",), "table": ("storage",)})
-    draw = tune.Trial.frame
+    monkeypatch.setattr(autotune, "BUDGET_S", 1e9)
+    monkeypatch.setattr(autotune, "MAX_ROUNDS", autotune.MIN_ROUNDS)
+    monkeypatch.setattr(autotune, "NOT_ON_SOFTWARE", {"network": ("uniforms",), "table": ("storage",)})
+    draw = autotune.Trial.frame
 
     def frame(self: Any, build: Build, form: Any) -> float:
         draw(self, build, form)
         return told.get(build, 1e-3)
 
-    monkeypatch.setattr(tune.Trial, "frame", frame)
+    monkeypatch.setattr(autotune.Trial, "frame", frame)
     return told
 
 
-def choose(context: Any, avatar: Avatar, mode: str = "cached", size: int = 64) -> tune.Choice:
-    return tune.choose(context, avatar, size, size, 2, mode, quiet=True)
+def choose(context: Any, avatar: Avatar, mode: str = "cached", size: int = 64) -> autotune.Choice:
+    return autotune.choose(context, avatar, size, size, 2, mode, quiet=True)
 
 
 def test_the_fastest_wins_and_is_remembered(home: Path, context: Any, avatar: Avatar, slow: dict[Build, float]) -> None:
@@ -62,7 +62,7 @@ def test_the_fastest_wins_and_is_remembered(home: Path, context: Any, avatar: Av
     assert choose(context, avatar, size=80).source == "measured"
     assert choose(context, avatar, "again").build == Build()
     assert choose(context, avatar).build == Build()
-    assert len(tune.remembered()) == 2
+    assert len(autotune.remembered()) == 2
 
 
 def test_deferred_shading_rules_out_one_pass_for_both_eyes(
@@ -78,16 +78,16 @@ def test_deferred_shading_rules_out_one_pass_for_both_eyes(
 def test_a_real_measurement_gives_a_time_for_what_it_tried(
     home: Path, context: Any, avatar: Avatar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tune, "MARGIN", 1.0)  # no change is worth it: which choices rule others out is not left to chance
-    axes = tune.contenders(context, avatar)
-    build, times = tune.measure(context, avatar, 64, 64, 2, axes, budget_s=3600)
+    monkeypatch.setattr(autotune, "MARGIN", 1.0)  # no change is worth it: which choices rule others out is not left to chance
+    axes = autotune.contenders(context, avatar)
+    build, times = autotune.measure(context, avatar, 64, 64, 2, axes, budget_s=3600)
     assert times.keys() == {name for name, _, _ in axes}
     assert all(ms is not None and ms > 0 for row in times.values() for ms in row.values())
     assert build.to_json().keys() == VALUES.keys()
 
 
 def test_without_time_or_without_measuring_all_is_as_by_default(home: Path, context: Any, avatar: Avatar) -> None:
-    build, times = tune.measure(context, avatar, 64, 64, 1, tune.contenders(context, avatar), budget_s=0)
+    build, times = autotune.measure(context, avatar, 64, 64, 1, autotune.contenders(context, avatar), budget_s=0)
     assert build == Build()
     assert all(ms is None for row in times.values() for ms in row.values())
     never = choose(context, avatar, "never")
@@ -97,7 +97,9 @@ def test_without_time_or_without_measuring_all_is_as_by_default(home: Path, cont
 
 def test_only_what_an_avatar_has_is_measured(context: Any, avatar: Avatar) -> None:
     plain = replace(avatar, neural_field=None, baked=None)
-    assert {name for name, _, _ in tune.contenders(context, plain)} < {name for name, _, _ in tune.contenders(context, avatar)}
+    assert {name for name, _, _ in autotune.contenders(context, plain)} < {
+        name for name, _, _ in autotune.contenders(context, avatar)
+    }
 
 
 def test_a_contender_that_the_driver_refuses_is_left_out(
@@ -106,7 +108,7 @@ def test_a_contender_that_the_driver_refuses_is_left_out(
     def refuse(*_: object) -> None:
         raise InputError("too large")
 
-    monkeypatch.setattr("avatar3d.render.arrays.GridTexture.__init__", refuse)
+    monkeypatch.setattr("avatar3d.render.opengl.arrays.GridTexture.__init__", refuse)
     choice = choose(context, avatar)
     assert choice.times_ms["table"]["texture"] is None
     assert choice.build == Build()
@@ -127,17 +129,17 @@ def test_a_measurement_that_cannot_be_kept_counts_all_the_same(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tune, "write_bytes", full)
+    monkeypatch.setattr(autotune, "write_bytes", full)
     slow[Build(table="texture")] = 5e-4
     choice = choose(context, avatar)
     assert (choice.build, choice.source) == (Build(table="texture"), "measured")
-    assert "No space left" in choice.reason and tune.remembered() == []
+    assert "No space left" in choice.reason and autotune.remembered() == []
 
 
 def entry() -> dict[str, Any]:
     times = {"table": {"buffer": 1.0, "texture": None}}
     offered = {"table": ["buffer", "texture"]}
-    return vars(tune.Entry("v", "r", "1", 64, 64, 2, "0", offered, Build().to_json(), times)).copy()
+    return vars(autotune.Entry("v", "r", "1", 64, 64, 2, "0", offered, Build().to_json(), times)).copy()
 
 
 @pytest.mark.parametrize(
@@ -148,8 +150,8 @@ def entry() -> dict[str, Any]:
         b"[]",
         b'{"entries": 3}',
         b"[" * 100_000,
-        b'{"entries": []' + b" " * tune.MAX_FILE_BYTES + b"}",
-        json.dumps({"entries": [entry()] * (tune.MAX_ENTRIES + 1)}).encode(),
+        b'{"entries": []' + b" " * autotune.MAX_FILE_BYTES + b"}",
+        json.dumps({"entries": [entry()] * (autotune.MAX_ENTRIES + 1)}).encode(),
         *(
             json.dumps({"entries": [{**entry(), **wrong}]}).encode()
             for wrong in (
@@ -176,18 +178,18 @@ def test_a_damaged_file_is_said_and_written_anew(
     content: bytes, home: Path, context: Any, avatar: Avatar, slow: dict[Build, float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     home.mkdir()
-    tune.cache_path().write_bytes(content)
+    autotune.cache_path().write_bytes(content)
     with pytest.raises(InputError, match="tuning.json is"):
-        tune.remembered()
+        autotune.remembered()
     plain = replace(avatar, neural_field=None, baked=None)
     assert choose(context, plain).source == "measured"
     assert "tuning.json is" in capsys.readouterr().err
-    assert len(tune.remembered()) == 1
+    assert len(autotune.remembered()) == 1
 
 
 def test_the_oldest_make_room(home: Path) -> None:
     home.mkdir()
-    entries = [tune.Entry(**{**entry(), "width": 100 + number}) for number in range(tune.MAX_ENTRIES + 3)]
-    tune.remember(tune.cache_path(), entries)
-    assert [item.width for item in tune.remembered()] == [100 + number for number in range(3, tune.MAX_ENTRIES + 3)]
-    assert tune.remembered() == entries[3:]
+    entries = [autotune.Entry(**{**entry(), "width": 100 + number}) for number in range(autotune.MAX_ENTRIES + 3)]
+    autotune.remember(autotune.cache_path(), entries)
+    assert [item.width for item in autotune.remembered()] == [100 + number for number in range(3, autotune.MAX_ENTRIES + 3)]
+    assert autotune.remembered() == entries[3:]

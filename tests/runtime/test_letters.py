@@ -25,7 +25,16 @@ def test_latin_greek_cyrillic_and_signs_are_drawn_as_they_are():
 
 @pytest.mark.parametrize(
     ("text", "drawn"),
-    [("中文.glb", "??.glb"), ("ﬁle", "file"), ("ḱ", "k"), ("e\u0301", "é"), ("a\u20ddb", "ab"), ("→", "?"), ("①", "1"), ("", "")],
+    [
+        ("中文.glb", "??.glb"),
+        ("ﬁle", "file"),
+        ("ḱ", "k"),
+        ("e\u0301", "é"),
+        ("a\u20ddb", "ab"),
+        ("→", "?"),
+        ("①", "1"),
+        ("", ""),
+    ],
 )
 def test_what_the_font_lacks_is_written_otherwise(text, drawn):
     assert drawable(text) == drawn

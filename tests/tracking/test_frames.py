@@ -49,7 +49,9 @@ def nobody_came(server: socket.socket) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", ["http:127.0.0.1:{port}", "tcp:127.0.0.1:{port}", "concat:a.avi|b.avi", "pipe:0", "-i", "%d.avi"])
+@pytest.mark.parametrize(
+    "name", ["http:127.0.0.1:{port}", "tcp:127.0.0.1:{port}", "concat:a.avi|b.avi", "pipe:0", "-i", "%d.avi"]
+)
 def test_a_name_is_a_file_whatever_it_looks_like(tmp_path, monkeypatch, listener, name):
     monkeypatch.chdir(tmp_path)
     name = name.format(port=listener.getsockname()[1])
@@ -143,7 +145,15 @@ def test_a_start_without_a_face_and_a_stall_keep_their_length(tmp_path, clip):
 
     face = np.ascontiguousarray(sample_rgb("astronaut.png")[:320, 60:380])
     save_sequence(tmp_path / "a.mp4", [np.full_like(face, 90)] * 10 + [face] * 30, 10.0)
-    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", tmp_path / "a.mp4", "-vf", "select='not(between(n,15,26))'"]
+    command = [
+        imageio_ffmpeg.get_ffmpeg_exe(),
+        "-v",
+        "error",
+        "-i",
+        tmp_path / "a.mp4",
+        "-vf",
+        "select='not(between(n,15,26))'",
+    ]
     subprocess.run([*command, "-fps_mode", "vfr", tmp_path / "b.mp4"], check=True)
     run(arguments(tmp_path / "b.mp4", "-o", tmp_path / "b.csv", "--preview", tmp_path / "b_seen.mp4"))
     codes = read_motion_csv(tmp_path / "b.csv")

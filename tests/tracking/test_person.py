@@ -115,7 +115,9 @@ def test_a_cameras_motion_passes_from_the_networks_to_the_solved_without_a_jump(
     codes = []
     for index in range(round(seconds * 1e9 / FRAME_NS)):
         opened = 0.0 if index * FRAME_NS < 0.5e9 else 0.5
-        codes.append(track.code(frame(head, vertices, jawOpen=opened, noise_px=0.1, seed=index), np.zeros(52), index * FRAME_NS))
+        codes.append(
+            track.code(frame(head, vertices, jawOpen=opened, noise_px=0.1, seed=index), np.zeros(52), index * FRAME_NS)
+        )
     jaw = np.array([code.weights[ARKIT_INDEX["jawOpen"]] for code in codes])
     assert jaw[: int(0.9e9 / FRAME_NS)].max() == 0 and jaw[-1] > 0.35
     assert np.diff(jaw).max() < 0.1

@@ -14,6 +14,7 @@ import pytest
 from conftest import openings
 from samples import sample_rgb
 
+from avatar3d.cli.track import add_arguments, run
 from avatar3d.errors import InputError, WorkError
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.motion.calibrate import read_calibration
@@ -21,7 +22,6 @@ from avatar3d.motion.code import ARKIT_INDEX
 from avatar3d.motion.csv import head_angles, read_motion_csv
 from avatar3d.motion.jsonl import read_motion_jsonl
 from avatar3d.motion.sources import open_source
-from avatar3d.tracking.command import add_arguments, run
 from avatar3d.tracking.follow import FaceFollower
 from avatar3d.tracking.frames import open_camera, open_video
 from avatar3d.tracking.track import VideoTracker, track, track_codes
@@ -65,7 +65,10 @@ def test_a_start_is_as_good_as_what_follows(clip, tracked):
         codes = [tracker.step(*frame).codes[0] for frame in frames[start : start + 4]]
         whole = tracked.codes[0][start : start + 4]
         weights = [np.abs(a.weights - b.weights).max() for a, b in zip(codes, whole, strict=True)]
-        turns = [np.abs(np.subtract(head_angles(a.rotation), head_angles(b.rotation))).max() for a, b in zip(codes, whole, strict=True)]
+        turns = [
+            np.abs(np.subtract(head_angles(a.rotation), head_angles(b.rotation))).max()
+            for a, b in zip(codes, whole, strict=True)
+        ]
         moved = np.linalg.norm([(a.translation - codes[0].translation) - (b.translation - whole[0].translation)
                                 for a, b in zip(codes[1:], whole[1:], strict=True)], axis=1)  # fmt: skip
         off.append([weights[0], np.degrees(turns[0]), 1000 * moved.max()])

@@ -18,20 +18,20 @@ from PIL import Image
 
 from avatar3d import cli
 from avatar3d.camera import Camera
+from avatar3d.cli.view import HELP
 from avatar3d.color import psnr_db
 from avatar3d.errors import InputError
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.csv import write_motion_csv
-from avatar3d.render.build import Build
 from avatar3d.render.frame import RenderOptions
-from avatar3d.render.stereo import LayeredTarget, offered
-from avatar3d.render.tune import Choice
+from avatar3d.render.opengl.autotune import Choice
+from avatar3d.render.opengl.draw_strategy import Build
+from avatar3d.render.opengl.stereo import LayeredTarget, offered
 from avatar3d.resources import config_path
 from avatar3d.runtime.cast import open_cast
 from avatar3d.runtime.governor import read_config
 from avatar3d.view import show
-from avatar3d.view.command import HELP
 from avatar3d.view.show import BACKGROUND_SRGB, View, ViewOptions
 from avatar3d.view.window import Window
 from tests.make_avatar import synthetic_avatar
@@ -42,9 +42,10 @@ TIMEOUT_S = 600
 RUN = """
 import argparse, json, sys
 from avatar3d.errors import Avatar3dError
-from avatar3d.view import command, show
-from avatar3d.render.build import Build
-from avatar3d.render.tune import Choice
+from avatar3d.cli import view as command
+from avatar3d.view import show
+from avatar3d.render.opengl.draw_strategy import Build
+from avatar3d.render.opengl.autotune import Choice
 stereo = sys.argv.pop()
 show.choose = lambda *_: Choice(Build(stereo=stereo), "default")
 parser = argparse.ArgumentParser()

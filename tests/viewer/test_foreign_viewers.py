@@ -101,7 +101,9 @@ def test_three_js_shows_what_we_show(tmp_path: Path) -> None:
     theirs = {name: np.array(Image.open(tmp_path / f"{name}.png").convert("RGB")) for name in own}
     for name, picture in own.items():
         overlap, delta_e = compare.difference(picture, theirs[name])
-        assert overlap > LEAST_OVERLAP and delta_e < MOST_DELTA_E, f"{name}: outlines overlap by {overlap:.4f}, ΔE {delta_e:.2f}"
+        assert overlap > LEAST_OVERLAP and delta_e < MOST_DELTA_E, (
+            f"{name}: outlines overlap by {overlap:.4f}, ΔE {delta_e:.2f}"
+        )
     for name in ("jaw", "left", "right"):  # and the agreement is not that of pictures that do not move
         assert compare.difference(own[name], own["neutral"])[1] > 0.05
         assert compare.difference(theirs[name], theirs["neutral"])[1] > 0.05

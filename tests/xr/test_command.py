@@ -6,9 +6,10 @@ import argparse
 
 import pytest
 
+from avatar3d.cli import xr as command
 from avatar3d.glb import write_glb
 from avatar3d.runtime import cast as cast_module
-from avatar3d.xr import command, openxr
+from avatar3d.xr import openxr
 from tests.make_avatar import synthetic_avatar
 
 

@@ -11,8 +11,8 @@ from unittest import mock
 import numpy as np
 
 from avatar3d.color import srgb_to_linear
-from avatar3d.enroll import hair_growth
-from avatar3d.enroll.hair_grid import blur
+from avatar3d.enroll.hair import growth as hair_growth
+from avatar3d.enroll.hair.grid import blur
 from avatar3d.face.hair import HairSeen
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.head import landmarks as head_landmarks
@@ -50,10 +50,10 @@ def _plain(color: np.ndarray, growth: hair_growth.HairGrowth) -> np.ndarray:
 
 
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
-    "hair-network": {"avatar3d.enroll.segment.hair_probability": _guessed_hair},
+    "hair-network": {"avatar3d.enroll.photo.segment.hair_probability": _guessed_hair},
     "statistics": {"avatar3d.enroll.pipeline.fitting_head": _average_head},
     "mapping": {"avatar3d.enroll.pipeline.learn_reach": lambda *_: None},
-    "strands": {"avatar3d.enroll.hair_texture.dress": _plain, "avatar3d.enroll.refine_hair.dress": _plain},
+    "strands": {"avatar3d.enroll.hair.texture.dress": _plain, "avatar3d.enroll.hair.refine.dress": _plain},
 }
 
 

@@ -104,7 +104,9 @@ def _run(arguments: argparse.Namespace, corpus: Corpus) -> int:
     names = {item.id for item in entries}
     shown = [row for row in document["rows"] if row["id"] in names]
     print(table.compare(old, {**document, "rows": shown}) if old is not None else table.text(shown, document["films"]))
-    print(f"\n{out / 'corpus.json'}; sheets in {', '.join(str(out / half) for half in ('tune', 'judge') if (out / half).is_dir())}")
+    print(
+        f"\n{out / 'corpus.json'}; sheets in {', '.join(str(out / half) for half in ('tune', 'judge') if (out / half).is_dir())}"
+    )
     if any(row["half"] == "judge" for row in shown):
         print(f"reminder: {JUDGE_NOTE}")
     if interrupted:

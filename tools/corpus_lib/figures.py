@@ -125,7 +125,9 @@ def size_by_iris(avatar: Avatar, landmarks: FaceLandmarks) -> dict[str, float]:
     moved = avatar.vertices + np.tensordot(motion.weights.astype(np.float32), avatar.expression, 1)
     diameters = []
     for (right, left, top, bottom), lids in zip(IRIS_EDGES, LIDS, strict=True):
-        place = (moved[avatar.landmark_triangles[list(lids)]] * avatar.landmark_barycentric[list(lids)][..., None]).sum(1).mean(0)
+        place = (
+            (moved[avatar.landmark_triangles[list(lids)]] * avatar.landmark_barycentric[list(lids)][..., None]).sum(1).mean(0)
+        )
         depth = float(camera.to_camera(place)[2])
         across = (np.linalg.norm(points[right] - points[left]) + np.linalg.norm(points[top] - points[bottom])) / 2
         diameters.append(1000 * float(across) * depth / float(camera.intrinsics[0, 0]))

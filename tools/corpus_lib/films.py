@@ -121,4 +121,3 @@ def _about_face(rgb: np.ndarray, landmarks: FaceLandmarks) -> np.ndarray:
 def _drawn(drawer: Drawer, code: MotionCode) -> np.ndarray:
     still = MotionCode(weights=code.weights, rotation=code.rotation, gaze=code.gaze)
     return drawer.through(Camera.orbit(0.0, 0.0, DISTANCE_M, 512, 512, VIEW_HEIGHT_M, LOOK_AT_M), still)
-

@@ -102,7 +102,9 @@ def read_corpus(path: Path = TABLE) -> Corpus:
         for base in bases:
             source = photos[base]
             entries.append(
-                Entry(f"{base}+{transform}", source.person, source.half, source.file, crop=source.crop, made=transform, base=base)
+                Entry(
+                    f"{base}+{transform}", source.person, source.half, source.file, crop=source.crop, made=transform, base=base
+                )
             )
     films = [Film(id=id_, half=half_of[fields["person"]], **fields) for id_, fields in document["films"].items()]
     return Corpus(entries, films)

@@ -60,7 +60,9 @@ def _close(done: Enrolled, drawer: Drawer, motion: MotionCode, place: str) -> li
     camera = done.seen.work.camera.framed(point, 4 * CELL, 2 * CELL, height)
     # The photo through the same window: work pixels and the close-up's share the camera's centre.
     lift = camera.intrinsics @ np.linalg.inv(done.seen.work.camera.intrinsics)
-    photo = cv2.warpAffine(done.seen.work.rgb, lift[:2], (4 * CELL, 2 * CELL), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+    photo = cv2.warpAffine(
+        done.seen.work.rgb, lift[:2], (4 * CELL, 2 * CELL), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
+    )
     moved = MotionCode.from_expression(EXPRESSIONS["jaw open" if place == "mouth" else "blink"])
     pictures = [photo, drawer.through(camera, motion), drawer.near(point, height, 4 * CELL, 2 * CELL, moved)]
     names = (f"photo's {place}", place, "open" if place == "mouth" else "shut")
@@ -86,7 +88,10 @@ def stereo_strip(done: Enrolled, drawer: Drawer) -> Picture:
     cells = [_cell(_photo(done.seen), 2 * CELL, 2 * CELL, done.row["id"])]
     for yaw in STEREO_YAWS:
         left, right = drawer.stereo(yaw, 2 * CELL)
-        cells += [_cell(right, 2 * CELL, 2 * CELL, f"{yaw:+d} right eye"), _cell(left, 2 * CELL, 2 * CELL, f"{yaw:+d} left eye")]
+        cells += [
+            _cell(right, 2 * CELL, 2 * CELL, f"{yaw:+d} right eye"),
+            _cell(left, 2 * CELL, 2 * CELL, f"{yaw:+d} left eye"),
+        ]
     both = np.concatenate([left[..., :1], right[..., 1:]], -1)
     return np.hstack([*cells, _cell(both, 2 * CELL, 2 * CELL, "red-cyan")])
 

@@ -54,7 +54,9 @@ def worst(rows: Iterable[Row], key: str) -> float | None:
 def groups(rows: list[Row]) -> dict[str, list[Row]]:
     """Rows of each half's photos and of its made cases, those that are not empty."""
     split = {
-        f"{half}{' made' if made else ''}": [row for row in rows if row["half"] == half and (row.get("made") is not None) == made]
+        f"{half}{' made' if made else ''}": [
+            row for row in rows if row["half"] == half and (row.get("made") is not None) == made
+        ]
         for half in ("tune", "judge")
         for made in (False, True)
     }

@@ -8,7 +8,7 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import DEFAULT_IPD_M, Camera, stereo_pair
-from avatar3d.enroll.crop import WorkPicture, crop
+from avatar3d.enroll.photo.crop import WorkPicture, crop
 from avatar3d.face.tracker import TrackedFace
 from avatar3d.motion.code import MotionCode
 from avatar3d.render import Renderer, RenderOptions
@@ -67,9 +67,13 @@ class Drawer:
         left, right = (self.through(camera) for camera in stereo_pair(center, DEFAULT_IPD_M, DEFAULT_IPD_M / 2 / ARM_M))
         return left, right
 
-    def near(self, point: np.ndarray, view_height_m: float, width: int, height: int, motion: MotionCode | None = None) -> np.ndarray:
+    def near(
+        self, point: np.ndarray, view_height_m: float, width: int, height: int, motion: MotionCode | None = None
+    ) -> np.ndarray:
         """(height, width, 3) u8 of a place (3,) m on the face, from the front."""
-        camera = Camera.orbit(0.0, 0.0, DISTANCE_M, height, height, view_height_m, point).framed(point, width, height, view_height_m)
+        camera = Camera.orbit(0.0, 0.0, DISTANCE_M, height, height, view_height_m, point).framed(
+            point, width, height, view_height_m
+        )
         return self.through(camera, motion)
 
     def through(self, camera: Camera, motion: MotionCode | None = None, hair: bool = True) -> np.ndarray:

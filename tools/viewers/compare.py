@@ -85,7 +85,9 @@ def difference(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     """(overlap of the outlines, mean of ΔE*ab within both) of two pictures over a plain background."""
     inside = [np.abs(picture.astype(int) - picture[2, 2]).sum(2) > OFF_BACKGROUND for picture in (first, second)]
     both = inside[0] & inside[1]
-    return float(both.sum() / (inside[0] | inside[1]).sum()), float(np.linalg.norm(lab(first) - lab(second), axis=2)[both].mean())
+    return float(both.sum() / (inside[0] | inside[1]).sum()), float(
+        np.linalg.norm(lab(first) - lab(second), axis=2)[both].mean()
+    )
 
 
 def main() -> None:

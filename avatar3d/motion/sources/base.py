@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl
 
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
-from avatar3d.motion.door import Door
 from avatar3d.motion.retarget import HEAD
+from avatar3d.motion.validation import Door
 from avatar3d.text import whole_number
 
 LOOPBACK = "127.0.0.1"

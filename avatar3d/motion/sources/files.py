@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from avatar3d.errors import InputError
 from avatar3d.motion.csv import read_motion_csv
-from avatar3d.motion.door import Door
 from avatar3d.motion.jsonl import read_motion_jsonl
 from avatar3d.motion.sources.base import Recording, Spec
+from avatar3d.motion.validation import Door
 
 
 def open_csv(spec: Spec) -> Recording:

@@ -16,8 +16,8 @@ import numpy as np
 from avatar3d.errors import InputError
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.csv import head_rotation
-from avatar3d.motion.door import Door
 from avatar3d.motion.sources.base import DatagramSource, Spec
+from avatar3d.motion.validation import Door
 
 DEFAULT_PORT = 49_983
 GREETING = b"iFacialMocap_sahuasouryya9218sauhuiayeta91555dy3719|sendDataVersion=v2"
@@ -98,8 +98,10 @@ def _arkit(name: str) -> str:
 def _short(name: str) -> str:
     if name in ("jawLeft", "jawRight", "mouthLeft", "mouthRight"):
         return name
-    return name.removesuffix("Left") + "_L" if name.endswith("Left") else (
-        name.removesuffix("Right") + "_R" if name.endswith("Right") else name
+    return (
+        name.removesuffix("Left") + "_L"
+        if name.endswith("Left")
+        else (name.removesuffix("Right") + "_R" if name.endswith("Right") else name)
     )
 
 

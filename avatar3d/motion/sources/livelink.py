@@ -15,8 +15,8 @@ import numpy as np
 
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.csv import angle_columns, from_angle_columns
-from avatar3d.motion.door import Door
 from avatar3d.motion.sources.base import ClockOffset, DatagramSource, Spec
+from avatar3d.motion.validation import Door
 
 DEFAULT_PORT = 11_111
 VERSION = 6
@@ -105,6 +105,4 @@ def _packed_string(text: str) -> bytes:
 def open_livelink(spec: Spec) -> DatagramSource:
     """Listen for the app; `?subject=NAME` picks one of several phones."""
     spec.only("subject")
-    return DatagramSource(
-        spec.address(DEFAULT_PORT), lambda door: LiveLinkParser(door, spec.options.get("subject")), spec.text
-    )
+    return DatagramSource(spec.address(DEFAULT_PORT), lambda door: LiveLinkParser(door, spec.options.get("subject")), spec.text)

@@ -16,9 +16,9 @@ import math
 import numpy as np
 
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode
-from avatar3d.motion.door import Door
 from avatar3d.motion.rotation import matrix_quaternion
 from avatar3d.motion.sources.base import ClockOffset, DatagramSource, Spec
+from avatar3d.motion.validation import Door
 
 DEFAULT_PORT = 11_573
 MAX_FACE = 10**9  # an id; the sender counts up

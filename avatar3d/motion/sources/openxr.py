@@ -17,9 +17,9 @@ import numpy as np
 
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode, look_angles, quaternion_matrix
-from avatar3d.motion.door import Door
 from avatar3d.motion.jsonl import read_lines, read_object
 from avatar3d.motion.sources.base import Recording, Spec
+from avatar3d.motion.validation import Door
 from avatar3d.motion.vocabulary import vocabulary
 
 # Extension: the vocabulary of its weights.

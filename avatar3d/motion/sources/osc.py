@@ -14,9 +14,9 @@ import math
 import numpy as np
 
 from avatar3d.motion.code import MotionCode
-from avatar3d.motion.door import Door
 from avatar3d.motion.sources.base import DatagramSource, Spec
 from avatar3d.motion.sources.osc_packet import messages, need_osc, number
+from avatar3d.motion.validation import Door
 from avatar3d.motion.vocabulary import vocabulary
 
 DEFAULT_PORT = 9000  # where VRChat listens

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_MAX_RAD, MotionCode, look_angles, quaternion_matrix
-from avatar3d.motion.door import Door
 from avatar3d.motion.rotation import IDENTITY, multiply
 from avatar3d.motion.sources.base import DatagramSource, Spec
 from avatar3d.motion.sources.osc_packet import messages, need_osc, number
+from avatar3d.motion.validation import Door
 
 DEFAULT_PORT = 39_539
 _ARKIT_LOWER = {name.lower(): place for place, name in enumerate(ARKIT_NAMES)}

@@ -1,0 +1,1 @@
+"""What need not be drawn: faces turned away, and faces outside the part of the screen that is drawn."""

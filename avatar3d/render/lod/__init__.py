@@ -1,0 +1,1 @@
+"""Levels of detail: fewer faces, smaller textures, merged hair shells, and a field that is asked less often."""
