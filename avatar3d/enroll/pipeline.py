@@ -159,7 +159,7 @@ def enroll(
         matte, hair_alpha = (between(mask, coarse, fine) for mask in (segmentation.matte, segmentation.hair_alpha))
         labels = segmentation.labels
         lying = labels.clothes | labels.hat | labels.hand | labels.glasses | labels.completed | hidden.area
-        covers = Covers(*(between(mask.astype(np.float32), coarse, fine) for mask in (labels.beard, lying)))
+        covers = Covers(*(between(mask.astype(np.float32), coarse, fine) for mask in (labels.beard, lying, labels.neck)))
         view = view_skin(fine, fit, head, matte, hair_alpha, covers)
 
     hair: HairResult | None = None

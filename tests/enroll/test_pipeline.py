@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
@@ -11,6 +12,9 @@ from scipy import ndimage
 from avatar3d import cli
 from avatar3d.avatar import PART_CLOTHES, PART_EYE, PART_TEETH, PART_TONGUE
 from avatar3d.camera import Camera
+from avatar3d.enroll.photo.crop import crop
+from avatar3d.enroll.photo.metrics import masked_psnr_db
+from avatar3d.enroll.skin.projection import LIPS_INNER
 from avatar3d.face import FaceTracker
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.head.model import HeadModel
@@ -73,6 +77,29 @@ def test_the_photo_comes_back_at_its_own_camera(astronaut):
     assert report["photo_psnr_db"] > 20
     assert report["photo_psnr_db"] > report["photo_psnr_db_texture_only"] - 0.2
     assert report["silhouette_iou"] > 0.93
+
+
+def test_the_mouth_of_the_photo_comes_back_in_its_own_expression_and_leaves_at_rest(astronaut):
+    avatar, _, path = astronaut
+    layer = next(delta for delta in avatar.texture_deltas if delta.name == "photo mouth")
+    assert layer.activation(avatar.photo_motion.weights) == pytest.approx(1, abs=1e-3)
+    assert layer.activation(np.zeros(52, np.float32)) == 0
+    rgb = load_photo(path).rgb
+    points = FaceTracker().track(rgb).landmarks.points_px
+    picture = crop(rgb, avatar.photo_camera, points, 200.0, 1024)
+    mouth = np.zeros(picture.rgb.shape[:2], np.uint8)
+    cv2.fillPoly(mouth, [np.round(picture.landmarks_px[list(LIPS_INNER), :2]).astype(np.int32)], 1)
+    painted = replace(avatar, texture_deltas=[delta for delta in avatar.texture_deltas if delta is not layer])
+    renderer = ReferenceRenderer()
+    shown = [
+        masked_psnr_db(
+            renderer.render(one, avatar.photo_motion, [picture.camera], RenderOptions(form="mesh"))[0].to_srgb8((0, 0, 0)),
+            picture.rgb,
+            mouth > 0,
+        )
+        for one in (avatar, painted)
+    ]
+    assert shown[0] > max(19.0, shown[1] + 1.5)
 
 
 def test_the_field_improves_the_rim_the_outline_and_other_views(astronaut):

@@ -325,7 +325,7 @@ def test_a_beard_is_skin_and_a_hand_is_not(calm, head):
     hand[: int(landmarks[9, 1])] = 1
     rgb[beard > 0], rgb[hand > 0] = (40, 28, 20), (40, 60, 200)
     matte = crop_mask(face.matte, view.picture)
-    seen = view_skin(replace(view.picture, rgb=rgb), fit, head, matte, nothing, Covers(beard, hand))
+    seen = view_skin(replace(view.picture, rgb=rgb), fit, head, matte, nothing, Covers(beard, hand, np.zeros_like(beard)))
     skin = build_skin(seen, nothing, size=512)
     texels = atlas(head, seen.graph, 512)
     colour = skin.base_color.reshape(-1, 3)[texels.raster.texel[texels.on_graph]].astype(int)

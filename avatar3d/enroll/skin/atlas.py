@@ -17,7 +17,7 @@ from avatar3d.enroll.skin.eyes_seen import show_eyes
 from avatar3d.enroll.skin.grain import CLEAR_SKIN, MOST, band_strengths, grain
 from avatar3d.enroll.skin.lids import LidSkin, lid_skin
 from avatar3d.enroll.skin.light import estimate_light, shading_power
-from avatar3d.enroll.skin.mouth_seen import shade_mouth
+from avatar3d.enroll.skin.mouth_seen import mouth_layer, shade_mouth
 from avatar3d.enroll.skin.openness import openness
 from avatar3d.enroll.skin.parts import inner_mouth_color, paint_parts
 from avatar3d.enroll.skin.projection import Covers, PhotoNodes, look_at_photo, sample
@@ -191,6 +191,9 @@ def build_skin(
     base_color = to_u8(linear_to_srgb(canvas)).reshape(size, size, 3)
     deltas = [] if delta is None else [delta]
     deltas += _lid_layers(view, coarse, lids, wanted, canvas.reshape(size, size, 3))
+    if "mouth" not in unseen:
+        mouth = mouth_layer(linear, view.picture, view.fit, nodes, shade_vertex, head, texels)
+        deltas += [] if mouth is None else [mouth]
 
     confidence = to_u8(_picture(coarse, (coarse.from_nodes @ nodes.weight)[:, None])[..., 0])
     face = texels.from_nodes @ (graph.spread @ head.regions["face"]) > 0.5

@@ -1,19 +1,27 @@
-"""The light between the photo's lips, laid onto the painted teeth and tongue: the shade of lips and cheeks, not their drawing.
+"""What the photo shows between the lips: its light on the painted teeth and tongue, and its own picture in its own expression.
 
-Which tooth stands where no photo tells a model of teeth; where they are bright and where they lie in shade it does.
+Which tooth stands where no photo tells a model of teeth, so that what stays in every expression is the light alone. In the
+photo's own expression, and on the way to it, the photo's pixels lie over teeth, tongue and cheeks as a layer that moves with
+the mouth: the person's smile is the one in the photo.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 
+from avatar3d.avatar import TextureDelta
 from avatar3d.color import LUMA_BT709, srgb_to_linear
 from avatar3d.enroll.photo.crop import WorkPicture
-from avatar3d.enroll.skin.eyes_seen import look, opening, ramp
+from avatar3d.enroll.skin.eyes_seen import Look, look, opening, ramp
 from avatar3d.enroll.skin.projection import LIPS_INNER, PhotoNodes, sample
-from avatar3d.enroll.skin.surface import Atlas
-from avatar3d.head.model import TEETH, TONGUE, HeadModel
+from avatar3d.enroll.skin.surface import GUTTER_TEXELS, Atlas, depth_map
+from avatar3d.field.shells import uv_raster
+from avatar3d.fitting.fit import FaceFit
+from avatar3d.head.model import LASHES, MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
+from avatar3d.motion.code import ARKIT_INDEX
 
 BLUR_MM = 1.0  # finer than it are teeth and gaps, not light
 EDGE_MM = 0.5  # inside the lips' outline lips and what they bear on end
@@ -24,6 +32,18 @@ SURE = (0.05, 0.4)  # share of such pixels in the blur over which it is believed
 SHADE_LIMITS = (0.4, 1.15)  # a mouth that opens wider lets more light in
 REST_QUANTILE = 0.6  # of the shade seen, for what is hidden: some of what is seen lies in the lips' shadow
 MIN_TEXELS = 60
+# Shapes that part the lips, and what of them together makes a mouth that shows its inside.
+PARTING_STEMS = ("mouthSmile", "mouthUpperUp", "mouthLowerDown", "mouthStretch", "cheekSquint")
+PARTING_SHAPES = tuple(
+    ARKIT_INDEX[name]
+    for name in ("jawOpen", "mouthFunnel", *(stem + side for stem in PARTING_STEMS for side in ("Left", "Right")))
+)
+MIN_PARTING = 0.05
+IN_FRONT_M = 0.0015  # what lies this far behind the nearest surface is hidden from the photo
+LOG_LIMIT, LOG_DARKEST = 2.5, 2e-3  # of the layer, natural log; linear colour below which a ratio is noise
+LOG_TOOTH = 0.9  # the same upwards for teeth: more is what beside a gap between crowns lies a texel off
+SPREAD_M = 0.002  # standard deviation of what the seen part of a tooth tells of the part under the lip
+SPREAD_TRUST = 0.02  # of the weights' sum, under which nothing is told
 HUE_SHARE, HUE_LIMITS = 0.8, (0.8, 1.3)  # of the teeth's hue against the painted ones' that is taken over
 
 
@@ -61,6 +81,89 @@ def shade_mouth(
                 linear[seen.rows] *= 1 + HUE_SHARE * (np.clip(hues[0] / hues[1], *HUE_LIMITS) - 1)
             rest = np.quantile(ratio[weight > 0.5], REST_QUANTILE)
             linear[seen.rows] *= (rest + weight * (ratio - rest))[:, None]
+
+
+def mouth_row(fit: FaceFit) -> np.ndarray | None:
+    """(52,) weights of the layer's activation, 1 at the photo's own motion and 0 at rest; None where the photo's mouth is shut."""
+    shapes = list(PARTING_SHAPES)
+    photo = fit.motion.weights[shapes]
+    if photo.max(initial=0) < MIN_PARTING:
+        return None
+    row = np.zeros(len(ARKIT_INDEX), np.float32)
+    row[shapes] = photo / float((photo**2).sum())
+    return row
+
+
+def mouth_layer(
+    linear: np.ndarray, picture: WorkPicture, fit: FaceFit, nodes: PhotoNodes, shade_vertex: np.ndarray, head: HeadModel,
+    texels: Atlas,
+) -> TextureDelta | None:  # fmt: skip
+    """The photo's picture of the mouth's inside over the painted one, None where the photo's mouth is shut.
+
+    linear: (T, 3) colours of the atlas's raster without the layer. shade_vertex: (V, 3) shade of the vertices as photographed.
+    What the lips hide goes over from the seen colour beside it to the painted one.
+    """
+    row = mouth_row(fit)
+    if row is None:
+        return None
+    shown, painted = _texels_towards(picture, nodes, head, texels)
+    rows = np.arange(len(shown.raster.texel))
+    found = look(rows, srgb_to_linear(picture.rgb), picture, nodes, shade_vertex, head, shown)
+    weight = _seen(found, picture, nodes, head)
+    if (weight > 0.5).sum() < MIN_TEXELS:
+        return None
+    ratio = np.log(np.maximum(found.albedo, LOG_DARKEST)) - np.log(np.maximum(linear[painted], LOG_DARKEST))
+    places, parts = shown.raster.interpolate(head.faces, head.vertices, rows), head.part[shown.raster.triangle]
+    ratio = np.clip(ratio, -LOG_LIMIT, np.where(parts == TEETH, LOG_TOOTH, LOG_LIMIT)[:, None]) * weight[:, None]
+    for part in (TEETH, TONGUE):
+        _spread(ratio, weight, places, parts == part)
+    layer = np.zeros((texels.size * texels.size, 3), np.float32)
+    layer[shown.raster.texel] = ratio
+    return TextureDelta("photo mouth", row, 0.0, layer.reshape(texels.size, texels.size, 3))
+
+
+def _texels_towards(picture: WorkPicture, nodes: PhotoNodes, head: HeadModel, texels: Atlas) -> tuple[Atlas, np.ndarray]:
+    """The texels of the mouth's inside, and their rows in the atlas's raster (M,).
+
+    A crown's back lies over its front in the atlas: here a texel is of the side that is turned towards the photo's camera.
+    """
+    corners = nodes.posed[head.faces].astype(np.float64)
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    towards = (normals * (picture.camera.center - corners[:, 0])).sum(1) > 0
+    inner = head.regions["inner_mouth"][head.faces].mean(1) > 0.5
+    chosen = np.isin(head.part, (TONGUE, MOUTH_BAG)) | ((head.part == SKIN) & inner) | ((head.part == TEETH) & towards)
+    index = np.flatnonzero(chosen)
+    raster = uv_raster(head.faces[index], head.uv, (texels.size, texels.size), GUTTER_TEXELS)
+    raster = replace(raster, triangle=index[raster.triangle])
+    row_of = np.full(texels.size * texels.size, -1)
+    row_of[texels.raster.texel] = np.arange(len(texels.raster.texel))
+    rows = row_of[raster.texel]
+    # Gutters do not reach into other parts.
+    own = (rows >= 0) & (head.part[texels.raster.triangle[rows]] == head.part[raster.triangle])
+    raster = replace(raster, **{name: getattr(raster, name)[own] for name in ("texel", "triangle", "barycentric")})
+    return replace(texels, raster=raster), rows[own]
+
+
+def _seen(found: Look, picture: WorkPicture, nodes: PhotoNodes, head: HeadModel) -> np.ndarray:
+    """(M,) in [0, 1]: whether nothing of the head lies before a texel in the photo."""
+    surface = depth_map(nodes.posed, head.faces[head.part != LASHES], picture.camera)
+    nearest = np.where(np.isfinite(surface), surface, 1e3).astype(np.float32)
+    inside = sample(picture.inside.astype(np.float32), found.pixels) > 0.99
+    return inside * (found.depth < sample(nearest, found.pixels) + IN_FRONT_M)
+
+
+def _spread(ratio: np.ndarray, weight: np.ndarray, places: np.ndarray, chosen: np.ndarray) -> None:
+    """Carry the seen log ratios (M, 3), of weight (M,), to the hidden texels of one part near them, in place."""
+    from scipy.spatial import cKDTree
+
+    known, hidden = np.flatnonzero(chosen & (weight > 0.5)), np.flatnonzero(chosen & (weight < 0.5))
+    if len(known) < MIN_TEXELS or not len(hidden):
+        return
+    count = min(24, len(known))
+    away, nearest = cKDTree(places[known]).query(places[hidden], k=count)
+    shares = np.exp(-0.5 * (away / SPREAD_M) ** 2) / count
+    told = (shares[..., None] * ratio[known][nearest]).sum(1)
+    ratio[hidden] = told / (shares.sum(1, keepdims=True) + SPREAD_TRUST)
 
 
 def _hue(linear: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ TOOTH_NECK = np.array([0.60, 0.50, 0.37])  # warmer and darker at the gum, where
 TOOTH_EDGE = np.array([0.60, 0.59, 0.55])  # the biting edge lets light through
 NECK_FROM, EDGE_TO = 0.3, 0.16  # of a crown's height
 # Neighbouring crowns turn from the light and shade one another; across a crown's half width from its middle.
-GAP_FROM, GAP_TO, GAP = 0.74, 0.97, np.array([0.50, 0.42, 0.34])
+GAP_FROM, GAP_TO, GAP = 0.74, 0.97, np.array([0.62, 0.54, 0.46])
 CANINE_TONE = np.array([0.92, 0.88, 0.80])  # of the tone of the others
 CANINE_X_M, CANINE_REACH_M = 0.0162, 0.0035  # beside the midline
 TONE_SPREAD = 0.035  # standard deviation from tooth to tooth

@@ -44,6 +44,8 @@ LIP_RIM_M, LIP_REACH_M = 0.0012, 0.012  # the vermilion's soft rim; nothing furt
 LACK_SHARE = 0.7  # the rim of a resting lip is softer than the region's
 LIP_NODES, LIP_PERCENTILE, LIP_CONTRAST = 30, 65.0, 0.08  # contrast: log of red over green
 MOUTH_DARK = (0.3, 0.55)  # of the lips' brightness: what is darker on a lip lies in the mouth
+# The bare neck counts this far inside its edges, and up to this much brighter than the face's bright skin: a backdrop is brighter.
+NECK_MARGIN_M, NECK_BRIGHTER, NECK_FROM = 0.003, 1.15, 0.3
 LIP_MARGIN_M, EYE_MARGIN_M = 0.0004, 0.0001
 # Colour gate, in robust standard deviations of the face's own colour: lightness is let vary more (shadow under the chin).
 GATE_LIGHTNESS, GATE = 2.2, 2.3
@@ -57,10 +59,14 @@ GATE_BRIGHTER = 1.3  # nothing outside the face is this much brighter than it: c
 
 @dataclass(frozen=True)
 class Covers:
-    """What lies on the skin in a work picture, (H, W) in [0, 1]. beard: is shown as skin. other: is not, as clothes and hands."""
+    """What lies on the skin in a work picture, (H, W) in [0, 1]. beard: is shown as skin. other: is not, as clothes and hands.
+
+    neck: is the neck's bare skin, in the chin's shadow or in another light than the face: shown as skin as well.
+    """
 
     beard: np.ndarray
     other: np.ndarray
+    neck: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -140,10 +146,13 @@ def look_at_photo(
         weight *= np.clip((edge - MATTE_FROM) / (MATTE_FULL - MATTE_FROM), 0, 1)
     if matte is None or hair_alpha is None:
         weight *= regions["face"]
-    beard = np.zeros(len(pixels))
+    beard, neck = np.zeros(len(pixels)), np.zeros(len(pixels))
     if covers is not None:
         weight *= 1 - sample(_dilated(covers.other.astype(np.float32), COVER_MARGIN_M * 1000 * mm_px), pixels)
         beard = sample(covers.beard, pixels) * (regions["ears"] < 0.1)
+        neck = _neck_seen(covers.neck, pixels, colour, weight * (regions["face"] > 0.5), mm_px) * (
+            regions["neck"] + regions["bust"] > NECK_FROM
+        )
     weight *= 1 - np.clip(2 * regions["inner_mouth"], 0, 1)
     unfolding = np.clip(1.5 * regions["eyelids"], 0, 1) * (graph.spread @ _unfolding(posed, head))
     covered = _openings(picture.landmarks_px[:, :2], picture.rgb.shape[:2], mm_px)
@@ -171,8 +180,9 @@ def look_at_photo(
     ears = regions["ears"] > 0.5
     rim = (facing < RIM_FACING) & (np.abs(graph.rest[:, 0]) > RIM_M)
     gates = _Gates(outer | flank | beside_hair, beside_hair & (brows == 0), ears, rim, beside_hair | ears, hair > 0.95)
-    # A beard is of no face's colour, and belongs to it.
-    weight = np.maximum(_gated(weight, colour, core, gates, graph), weight * graph.blurred(beard, 2))
+    # A beard is of no face's colour, and belongs to it; a neck in the chin's shadow no more.
+    of_head = graph.blurred(np.maximum(beard, neck), 2)
+    weight = np.maximum(_gated(weight, colour, core, gates, graph), weight * of_head)
     return PhotoNodes(
         posed=posed, vertex_normals=normals, positions=positions, normals=node_normals, pixels=pixels, linear=colour,
         weight=weight, core=core, brows=brows, eyes=eyes, lips=lips, lip_seen=lip_seen,
@@ -193,6 +203,16 @@ def _lit(
     dark = 1 - np.clip((own - BLACK[0]) / (BLACK[1] - BLACK[0]), 0, 1)
     other = np.clip((own[mirror] - LIT[0]) / (LIT[1] - LIT[0]), 0, 1) * seen[mirror]
     return 1 - dark * other
+
+
+def _neck_seen(neck: np.ndarray, pixels: np.ndarray, linear: np.ndarray, face: np.ndarray, mm_px: float) -> np.ndarray:
+    """(N,) in [0, 1]: the bare neck (H, W) off its edges, where it is no brighter than the face, of weight `face` (N,)."""
+    if face.max(initial=0) < 0.3:
+        return np.zeros(len(pixels))
+    inside = -_dilated(-neck.astype(np.float32), NECK_MARGIN_M * 1000 * mm_px)
+    brightness = linear @ LUMA_BT709
+    brightest = np.percentile(brightness[face > 0.3], 95)
+    return sample(inside, pixels) * np.clip(2 * (NECK_BRIGHTER * brightest - brightness) / brightest, 0, 1)
 
 
 def _unfolding(posed: np.ndarray, head: HeadModel) -> np.ndarray:
