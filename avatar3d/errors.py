@@ -33,8 +33,11 @@ class WorkError(Avatar3dError):
     exit_code = 1
 
 
-# What libraries say instead of raising MemoryError: torch's allocator, Python's threads, OpenGL.
-_REFUSED_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "can't start new thread", "GL_OUT_OF_MEMORY")
+# What libraries say instead of raising MemoryError: torch's allocator, Python's threads, OpenGL, the loader.
+_REFUSED_MEMORY = (
+    "can't allocate memory", "not enough memory", "out of memory", "can't start new thread", "GL_OUT_OF_MEMORY",
+    "Cannot allocate memory", "failed to map segment",
+)  # fmt: skip
 
 
 def is_refused_memory(error: BaseException) -> bool:

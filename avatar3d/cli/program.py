@@ -201,6 +201,7 @@ def main(argv: list[str] | None = None) -> int:
         try:
             arguments = build_parser().parse_args(given)
             command = arguments.command
+            _check_address_space(command)
             _COMMANDS[command](arguments)
             sys.stdout.flush()  # a pipe that was closed, a disk that is full: told here
         except BrokenPipeError:
@@ -218,6 +219,22 @@ def main(argv: list[str] | None = None) -> int:
                     print(json.dumps({"error": sentence, "exit": code}), flush=True)
             return code
     return 0
+
+
+def _check_address_space(command: str) -> None:
+    """Raise WorkError where a limit (`ulimit -v`) lets a command not even load its libraries: some of them hang then, or abort."""
+    if command not in _HEAVY_COMMANDS:
+        return
+    try:
+        import resource
+    except ImportError:  # no such limits on Windows
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESS_SPACE_MIB << 20:
+        raise WorkError(
+            f"this process may address {limit >> 20} MiB (see `ulimit -v`), and `avatar3d {command}` needs "
+            f"{LEAST_ADDRESS_SPACE_MIB} MiB to load its libraries; raise the limit, or run it where there is none"
+        )
 
 
 def _failure(error: BaseException, command: str) -> tuple[str, int]:
@@ -435,6 +452,10 @@ def _models(arguments: argparse.Namespace) -> None:
     _report(arguments, {"models": rows, "error": str(failed), "exit": failed.exit_code}, lines)
     raise failed
 
+
+# Those that load scipy, numba, OpenCV and the face networks: 1300 MiB is enough to load them all, with 1100 one or another fails.
+_HEAVY_COMMANDS = ("enroll", "evaluate", "track")
+LEAST_ADDRESS_SPACE_MIB = 1280
 
 _COMMANDS = {
     "enroll": _enroll,

@@ -110,3 +110,14 @@ def test_refused_memory_is_a_sentence(mib: int, code: int, glb: bytes, tmp_path:
     if code:
         assert done.stderr.startswith("avatar3d: this machine has too little memory for it") and done.stderr.count("\n") == 1
         assert not (tmp_path / "a.ply").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits its own address space, as Linux lets a process")
+@pytest.mark.parametrize("mib", [600, 800, 1000, 1100])
+@pytest.mark.parametrize("words", [["enroll", "none.jpg", "-o", "a.glb"], ["track", "none.mp4", "-o", "a.csv"]])
+def test_libraries_that_cannot_be_loaded_are_a_sentence_and_no_bug(mib: int, words: list[str]) -> None:
+    code = f"import resource, sys; resource.setrlimit(resource.RLIMIT_AS, ({mib} << 20,) * 2); from avatar3d.cli import main"
+    command = [sys.executable, "-c", f"{code}; sys.exit(main(sys.argv[1:]))", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+    assert f"may address {mib} MiB" in done.stderr and "ulimit -v" in done.stderr
