@@ -71,10 +71,11 @@ def test_a_start_is_as_good_as_what_follows(clip, tracked):
         ]
         moved = np.linalg.norm([(a.translation - codes[0].translation) - (b.translation - whole[0].translation)
                                 for a, b in zip(codes[1:], whole[1:], strict=True)], axis=1)  # fmt: skip
-        off.append([weights[0], np.degrees(turns[0]), 1000 * moved.max()])
+        off.append([weights[0], weights[1], np.degrees(turns[0]), 1000 * moved.max()])
     source.close()
-    # A frame's noise: the tracker lags a little in either run. It was 0.53, 1.7 degrees and 8 mm.
-    assert (np.median(off, axis=0) < [0.3, 1.0, 5.0]).all(), off
+    # A frame's noise: the tracker lags a little in either run. It was 0.53, 1.7 degrees and 8 mm; 0.19 and
+    # 0.07 in the next with fewer sweeps of the solver.
+    assert (np.median(off, axis=0) < [0.16, 0.06, 1.0, 5.0]).all(), off
 
 
 def test_the_networks_own_answers_can_be_had(clip, tracked):
