@@ -135,7 +135,7 @@ class BakedField:
     """The field's mean over the eyes that see a surface, in textures of each shell.
 
     A renderer draws the field at the vertices, interpolated, with the view and the motion code in full, and adds what these
-    textures hold beyond the vertices' own mean (avatar3d.render.lod.fold). skin_q0: (h, w, 3) f32 colour residual over the atlas;
+    textures hold beyond the vertices' own mean (avatar3d.rendering.lod.fold). skin_q0: (h, w, 3) f32 colour residual over the atlas;
     hair_q0: (K, h, w, 4) f32 over the hair's uv, its last channel the change of opacity, or None. weights: (52,) ARKit weights
     that they were made for; motion: how others change what is added.
     psnr_skin_db, psnr_hair_db: what is drawn against the live form at `weights`; psnr_moved_skin_db, psnr_moved_hair_db: over
@@ -180,7 +180,7 @@ class Avatar:
     expression: (52, V, 3) f32 metres, order ARKIT_NAMES. head_weight: (V,) f32, share of the head's rotation about the neck.
     vertex_alpha: (V,) f32, coverage (the bust fades out at its lower edge). field_weight: (V,) f32, where the field acts.
     joints: {name: (3,) metres} for JOINT_NAMES. base_color: (H, W, 3) u8 sRGB. confidence: (h, w) u8, 255 = seen in the photo.
-    light: (9, 3) f32 irradiance in the basis avatar3d.render.scene documents, world frame, mean 1 on the face;
+    light: (9, 3) f32 irradiance in the basis avatar3d.rendering.scene documents, world frame, mean 1 on the face;
     shading_power: exponent of the shade that the texture was freed of. landmarks: vertices (468, 3) i32 of the triangle that each
     of MediaPipe's points lies in, barycentric (468, 3) f32 its place there.
     hair, neural_field, baked: None where it has none. photo_camera, photo_motion: whence and in what expression the photo shows it.

@@ -13,6 +13,8 @@ import numpy as np
 from avatar3d.errors import InputError
 from avatar3d.files import read_json, shown
 
+HEAD_MIDDLE_M = (0.0, -0.02, -0.06)  # of a head with hair, in the head frame: where a picture of it looks
+HEAD_VIEW_HEIGHT_M = 0.36  # that such a picture covers there
 DEFAULT_IPD_M = 0.063  # the adult mean, and what the simulated headset reports
 DEFAULT_NEAR_M = 0.05
 DEFAULT_FAR_M = 10.0

@@ -118,7 +118,7 @@ def _opengl() -> list[Check]:
 
 
 def _drawing() -> list[Check]:
-    from avatar3d.render.opengl import autotune
+    from avatar3d.rendering.opengl import autotune
 
     fix = "avatar3d bench AVATAR.glb --quick --tune"
     try:

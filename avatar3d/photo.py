@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import re
@@ -85,6 +86,31 @@ def load_photo(path: str | Path, max_megapixels: float = MAX_MEGAPIXELS) -> Phot
             ) from error
     focal_px = _focal_px(exif, rgb.shape[1], rgb.shape[0], notes)
     return Photo(rgb, focal_px, notes)
+
+
+def given_photo(photo: str | Path | Image.Image | np.ndarray) -> tuple[Photo, str, str]:
+    """(the photo, what errors call it, the SHA-256 of its file or else of its pixels) of a file, a picture or an array.
+
+    A Pillow picture is turned upright as its EXIF says and taken for sRGB, an array is (H, W, 3) uint8 sRGB. Raises InputError for
+    anything else, and as `load_photo` does.
+    """
+    if isinstance(photo, str | Path):
+        loaded = load_photo(photo)
+        return loaded, Path(photo).name, hashlib.sha256(Path(photo).read_bytes()).hexdigest()
+    name = "the picture"
+    if isinstance(photo, Image.Image):
+        rgb = np.asarray(ImageOps.exif_transpose(photo).convert("RGB"))
+    elif isinstance(photo, np.ndarray) and photo.dtype == np.uint8 and photo.ndim == 3 and photo.shape[2] == 3 and photo.size:
+        rgb = photo
+    else:
+        kind = (
+            f"an array {photo.dtype} of shape {photo.shape}" if isinstance(photo, np.ndarray) else f"a {type(photo).__name__}"
+        )
+        raise InputError(f"a photo was given as {kind}; expected a file, a Pillow image, or an (H, W, 3) uint8 array in sRGB")
+    if rgb.shape[0] * rgb.shape[1] > MAX_MEGAPIXELS * 1e6:
+        raise InputError(f"the picture has {rgb.shape[1]}×{rgb.shape[0]} pixels, more than {MAX_MEGAPIXELS:g} megapixels")
+    rgb = np.ascontiguousarray(rgb)
+    return Photo(rgb), name, hashlib.sha256(rgb.tobytes()).hexdigest()
 
 
 def _refuse_unreadable(path: Path) -> None:

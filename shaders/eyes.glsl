@@ -1,4 +1,4 @@
-// The eyes that a draw call places vertices for: one, or both at once, each an instance (see avatar3d.render.opengl.stereo).
+// The eyes that a draw call places vertices for: one, or both at once, each an instance (see avatar3d.rendering.opengl.stereo).
 #if STEREO == STEREO_LAYERS
 #ifdef GL_ARB_shader_viewport_layer_array
 #extension GL_ARB_shader_viewport_layer_array : require

@@ -1,4 +1,4 @@
-// The field at a vertex, whose share of the network's first layer lies in a buffer; avatar3d.render.lod.fold defines it.
+// The field at a vertex, whose share of the network's first layer lies in a buffer; avatar3d.rendering.lod.fold defines it.
 uniform samplerBuffer field_hidden;
 #include "field_vertex_network"
 #include "field_bound.glsl"

@@ -27,7 +27,7 @@ def astronaut(tmp_path_factory):
     """(avatar, report, photo path) of the astronaut, enrolled in full once for all tests that need it."""
     from samples import sample
 
-    from avatar3d.enroll.pipeline import EnrollOptions, enroll
+    from avatar3d.enrolment.pipeline import EnrollOptions, enroll
 
     photo = sample("astronaut.png")
     avatar, report = enroll(photo, EnrollOptions())
@@ -39,7 +39,7 @@ def preview():
     """The astronaut's avatar without a field."""
     from samples import sample
 
-    from avatar3d.enroll.pipeline import EnrollOptions, enroll
+    from avatar3d.enrolment.pipeline import EnrollOptions, enroll
 
     return enroll(sample("astronaut.png"), EnrollOptions(field=False))[0]
 
@@ -48,7 +48,7 @@ def preview():
 def context():
     """An OpenGL context of its own; skips where this machine gives none."""
     from avatar3d.errors import WorkError
-    from avatar3d.render.opengl.renderer import create_context
+    from avatar3d.rendering.opengl.renderer import create_context
 
     try:
         context = create_context()

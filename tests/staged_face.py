@@ -17,8 +17,8 @@ from avatar3d.head.model import EYES, KAPPA_RAD, LASHES, TEETH, HeadModel
 from avatar3d.head.rig import gaze_angles, pose
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.rotation import eye_rotation
-from avatar3d.render.frame import RenderOptions
-from avatar3d.render.reference.renderer import ReferenceRenderer
+from avatar3d.rendering.frame import RenderOptions
+from avatar3d.rendering.reference.renderer import ReferenceRenderer
 
 SIZE = 512
 LIGHT = np.zeros((9, 3), np.float32)

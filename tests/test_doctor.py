@@ -152,8 +152,8 @@ def test_without_a_runtime_it_says_so(tmp_path, monkeypatch):
 
 
 def test_it_says_how_heads_are_drawn_once_that_was_measured(tmp_path, monkeypatch):
-    from avatar3d.render.opengl import autotune
-    from avatar3d.render.opengl.draw_strategy import Build
+    from avatar3d.rendering.opengl import autotune
+    from avatar3d.rendering.opengl.draw_strategy import Build
 
     monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
     assert "not measured yet" in doctor._drawing()[0].found

@@ -32,7 +32,7 @@ from avatar3d.motion.jsonl import read_motion_jsonl
 from avatar3d.motion.sources import open_source
 from avatar3d.net.token import read_token
 from avatar3d.photo import load_photo
-from avatar3d.render.opengl.autotune import remembered
+from avatar3d.rendering.opengl.autotune import remembered
 from avatar3d.tracking.frames import open_video
 
 

@@ -42,7 +42,7 @@ def used(folder: Path, *more: str, **environment: str) -> str:
 
 def test_every_loop_is_compiled_without_a_place_for_its_cache(tmp_path):
     (tmp_path / "file").write_text("no folder")
-    assert "avatar3d.fitting.solver" in LOOPS and "avatar3d.render.reference.raster" in LOOPS
+    assert "avatar3d.fitting.solver" in LOOPS and "avatar3d.rendering.reference.raster" in LOOPS
     said = used(tmp_path / "file", *LOOPS, TMPDIR=str(tmp_path / "file"))
     assert said == "None" or Path(said).is_relative_to(f"/tmp/avatar3d-{os.getuid()}")  # tempfile falls back to /tmp
 
@@ -92,7 +92,7 @@ def test_a_user_without_a_home_has_caches(monkeypatch):
 
 def test_a_plot_without_a_home_says_nothing(tmp_path):
     (tmp_path / "file").write_text("no folder")
-    code = "import numpy as np; from avatar3d.evaluate.report import heat_picture; heat_picture(np.zeros((2, 2)))"
+    code = "import numpy as np; from avatar3d.evaluation.report import heat_picture; heat_picture(np.zeros((2, 2)))"
     known = {
         name: value for name, value in os.environ.items() if name not in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR")
     }

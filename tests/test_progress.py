@@ -12,7 +12,7 @@ import time
 import pytest
 
 from avatar3d import progress
-from avatar3d.enroll.pace import FIELD, TYPICAL_S, by_the_clock
+from avatar3d.enrolment.pace import FIELD, TYPICAL_S, by_the_clock
 from avatar3d.progress import ProgressBar, quiet_stderr
 
 

@@ -75,7 +75,7 @@ def test_a_shown_drawing_is_drawn(words, tmp_path, monkeypatch, capsys):
 def test_the_python_example_runs(tmp_path, monkeypatch):
     (example,) = blocks("python")
     monkeypatch.chdir(tmp_path)
-    path = Path(re.findall(r'read_glb\("(.*?)"\)', example)[0])
+    path = Path(re.findall(r'load\("(.*?)"\)', example)[0])
     path.parent.mkdir(parents=True)
     write_glb(synthetic_avatar(), path)
     names: dict[str, object] = {}

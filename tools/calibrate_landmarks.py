@@ -24,7 +24,7 @@ from avatar3d.fitting.fit import fit_face
 from avatar3d.head.landmarks import nearest_on_skin, with_landmarks
 from avatar3d.head.model import SKIN, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
-from avatar3d.render.reference.raster import nearest, rasterise
+from avatar3d.rendering.reference.raster import nearest, rasterise
 
 ROUNDS = 14
 STEP = 0.8  # of the mean residual: the fit follows each move

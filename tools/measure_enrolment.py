@@ -21,12 +21,12 @@ from PIL import Image
 from avatar3d import models
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
-from avatar3d.enroll.pipeline import EnrollOptions, enroll
+from avatar3d.enrolment.pipeline import EnrollOptions, enroll
 from avatar3d.face.identity import MODEL, IdentityEncoder
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import MotionCode
 from avatar3d.photo import load_photo
-from avatar3d.render import RenderOptions, make_renderer
+from avatar3d.rendering import RenderOptions, make_renderer
 
 PHOTOS = ("astronaut.png", "obama.jpg", "obama2.jpg", "obama3.jpg", "biden.jpg", "james-left", "james-right")
 YAWS_DEG = (-40, 0, 40)

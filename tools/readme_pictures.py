@@ -15,7 +15,7 @@ from avatar3d.camera import Camera
 from avatar3d.files import replacing
 from avatar3d.glb import read_glb
 from avatar3d.motion.code import MotionCode
-from avatar3d.render import Renderer, RenderOptions, make_renderer
+from avatar3d.rendering import Renderer, RenderOptions, make_renderer
 
 TILE_PX = 300
 JPEG_QUALITY = 85

@@ -9,7 +9,7 @@ import numpy as np
 
 from avatar3d.avatar import FieldParams
 from avatar3d.bench.measure import Stand, eye_cameras, steady
-from avatar3d.render.frame import RenderOptions
+from avatar3d.rendering.frame import RenderOptions
 
 POINTS = 65_536  # of a query, as nerfstudio was measured
 SIDE_PX = 512

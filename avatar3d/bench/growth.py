@@ -9,7 +9,7 @@ import numpy as np
 
 from avatar3d.bench.measure import Case, Stand, Timing, eye_cameras, steady, time_cases
 from avatar3d.progress import quiet_library
-from avatar3d.render.frame import RenderOptions
+from avatar3d.rendering.frame import RenderOptions
 
 HEADS = (1, 2, 4, 8)
 SIDES_PX = (256, 384, 512, 768, 1024)

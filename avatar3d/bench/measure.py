@@ -15,13 +15,13 @@ from avatar3d.avatar import Avatar
 from avatar3d.bench.control import PlainMesh
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.culling.screen_region import Part
-from avatar3d.render.frame import RenderOptions
-from avatar3d.render.opengl.autotune import Choice, choose, is_software
-from avatar3d.render.opengl.draw_strategy import Build
-from avatar3d.render.opengl.foveation import Foveation, read_foveation
-from avatar3d.render.opengl.renderer import RealtimeRenderer, create_context
-from avatar3d.render.opengl.stereo import LayeredTarget, Stereo
+from avatar3d.rendering.culling.screen_region import Part
+from avatar3d.rendering.frame import RenderOptions
+from avatar3d.rendering.opengl.autotune import Choice, choose, is_software
+from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.foveation import Foveation, read_foveation
+from avatar3d.rendering.opengl.renderer import RealtimeRenderer, create_context
+from avatar3d.rendering.opengl.stereo import LayeredTarget, Stereo
 from avatar3d.runtime.stage import outline_points
 from avatar3d.runtime.views import cropped
 
@@ -38,7 +38,7 @@ WARM_FRAMES = 1  # untimed at each visit: they meet the caches that the case bef
 class Case:
     """What is drawn: a rung's name with its options, or the control (options None); pixels of one eye; eyes.
 
-    way: "passes", "layers" or "sides" (avatar3d.render.opengl.stereo), or "foveated": coarser away from the optical axes.
+    way: "passes", "layers" or "sides" (avatar3d.rendering.opengl.stereo), or "foveated": coarser away from the optical axes.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Stand:
         self.control = PlainMesh(self.context, avatar, avatar.faces)
 
     def tune(self, width: int, height: int, mode: str, quiet: bool) -> Choice:
-        """Choose how two eyes of this size are drawn from now on (avatar3d.render.opengl.autotune), and load that."""
+        """Choose how two eyes of this size are drawn from now on (avatar3d.rendering.opengl.autotune), and load that."""
         choice = self.choices[width, height] = choose(self.context, self.renderer.avatar, width, height, 2, mode, quiet)
         self.renderer.build = choice.build
         self.renderer.load(self.renderer.avatar, self._options)

@@ -11,8 +11,8 @@ from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.color import psnr_db
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.frame import Frame, RenderOptions
-from avatar3d.render.opengl.renderer import RealtimeRenderer
+from avatar3d.rendering.frame import Frame, RenderOptions
+from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 
 SIZE_PX = 256
 EXPRESSIONS: tuple[dict[str, float], ...] = (
@@ -59,7 +59,7 @@ def parity(
 
     Both without antialiasing, which the reference does not have.
     """
-    from avatar3d.render.reference.renderer import ReferenceRenderer
+    from avatar3d.rendering.reference.renderer import ReferenceRenderer
 
     reference = ReferenceRenderer()
     cameras = views(view_count)

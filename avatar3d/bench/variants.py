@@ -10,10 +10,10 @@ from avatar3d.avatar import Avatar
 from avatar3d.bench.measure import talking
 from avatar3d.bench.parity import pictures_psnr_db, views
 from avatar3d.errors import Avatar3dError
-from avatar3d.render.frame import Form, RenderOptions
-from avatar3d.render.opengl.autotune import Trial, alternatives, contenders
-from avatar3d.render.opengl.draw_strategy import Build
-from avatar3d.render.opengl.renderer import RealtimeRenderer
+from avatar3d.rendering.frame import Form, RenderOptions
+from avatar3d.rendering.opengl.autotune import Trial, alternatives, contenders
+from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 
 VIEWS, MOTION = 3, 7  # cameras, and the frame of `talking`, of the pictures that are compared
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from avatar3d.motion.code import MotionCode
 
 FILM_FPS = 30.0
-_LOOK_AT = (0.0, -0.02, -0.06)  # metres: the middle of a head with hair, in the head frame
-_VIEW_HEIGHT_M = 0.36
 VIEW_HEIGHT_M = (0.001, 100.0)  # that a picture covers: from a pore to a hall
 
 
@@ -129,7 +127,7 @@ def run_render(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]
     from avatar3d.files import check_writable
     from avatar3d.motion.timing import frames_at
     from avatar3d.progress import ProgressBar
-    from avatar3d.render import RenderOptions, make_renderer
+    from avatar3d.rendering import RenderOptions, make_renderer
 
     started = time.perf_counter()
     avatar, motions = _load(arguments)
@@ -161,17 +159,17 @@ def _views(
     """Cameras drawn together (a stereo pair is two) and the motion code of each such group."""
     import numpy as np
 
-    from avatar3d.camera import Camera, read_cameras, stereo_pair
+    from avatar3d.camera import HEAD_MIDDLE_M, HEAD_VIEW_HEIGHT_M, Camera, read_cameras, stereo_pair
 
     width, height = arguments.size
 
     def orbit(
         yaw_deg: float,
-        target: np.ndarray | tuple[float, float, float] = _LOOK_AT,
+        target: np.ndarray | tuple[float, float, float] = HEAD_MIDDLE_M,
         view_height: float | None = arguments.view_height,
     ) -> Camera:
         return Camera.orbit(
-            np.radians(yaw_deg), np.radians(arguments.pitch), arguments.distance, width, height, view_height or _VIEW_HEIGHT_M,
+            np.radians(yaw_deg), np.radians(arguments.pitch), arguments.distance, width, height, view_height or HEAD_VIEW_HEIGHT_M,
             target=target,
         )  # fmt: skip
 
@@ -186,7 +184,7 @@ def _views(
             scale = max(width / camera.width, height / camera.height)
             camera = camera.resized(max(16, round(camera.width * scale)), max(16, round(camera.height * scale)))
         else:
-            camera = camera.framed(np.array(_LOOK_AT), width, height, arguments.view_height or _VIEW_HEIGHT_M)
+            camera = camera.framed(np.array(HEAD_MIDDLE_M), width, height, arguments.view_height or HEAD_VIEW_HEIGHT_M)
         chosen = motions if arguments.motion is not None or arguments.expression else [avatar.photo_motion]
         return [[camera]] * len(chosen), chosen
     if arguments.turntable is not None:
@@ -195,12 +193,12 @@ def _views(
         return [[orbit(angle)] for angle in angles], [motions[index % len(motions)] for index in range(count)]
     group = [orbit(arguments.yaw)]
     if arguments.motion is not None and arguments.view_height is None:
-        from avatar3d.render.framing import frame
+        from avatar3d.rendering.framing import frame
 
         def look(target: np.ndarray, view_height: float) -> Camera:
             return orbit(arguments.yaw, target, view_height)
 
-        group = [frame(avatar, motions, look, _LOOK_AT, _VIEW_HEIGHT_M)]
+        group = [frame(avatar, motions, look, HEAD_MIDDLE_M, HEAD_VIEW_HEIGHT_M)]
     if arguments.stereo is not None:
         # Frusta that meet at the head: it lies in the plane of the screen, where both eyes can rest on it.
         ipd_m = arguments.ipd / 1000

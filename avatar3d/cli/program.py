@@ -281,7 +281,7 @@ def _enroll(arguments: argparse.Namespace) -> None:
     from avatar3d.progress import ProgressBar
 
     check_writable(arguments.out)
-    from avatar3d.enroll.pipeline import EnrollOptions, enroll
+    from avatar3d.enrolment.pipeline import EnrollOptions, enroll
     from avatar3d.glb import write_glb
 
     options = EnrollOptions(
@@ -345,10 +345,10 @@ def _glb(arguments: argparse.Namespace) -> None:
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:
-    from avatar3d.evaluate import AVATARS_IN_TURN, evaluate
+    from avatar3d.evaluation import AVATARS_IN_TURN, evaluate
     from avatar3d.glb import read_glb
     from avatar3d.progress import ProgressBar
-    from avatar3d.render import make_renderer
+    from avatar3d.rendering import make_renderer
 
     avatar = read_glb(arguments.avatar)
     with (

@@ -11,7 +11,7 @@ from avatar3d.fitting.solver import descend
 from avatar3d.geometry import smoothstep
 from avatar3d.head.model import MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
-from avatar3d.render.reference.raster import nearest, rasterise
+from avatar3d.rendering.reference.raster import nearest, rasterise
 
 INNER_LIP_UPPER = (191, 80, 81, 82, 13, 312, 311, 310, 415)
 INNER_LIP_LOWER = (95, 88, 178, 87, 14, 317, 402, 318, 324)

@@ -7,6 +7,7 @@ from avatar3d.generator.protocol import (
     GeometryBuffers,
     PhotoEvidence,
     generator_names,
+    generator_of,
     load_generator,
     make_request,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "GeometryBuffers",
     "PhotoEvidence",
     "generator_names",
+    "generator_of",
     "load_generator",
     "make_request",
 ]

@@ -13,8 +13,8 @@ from avatar3d.field.shells import sample_texture
 from avatar3d.generator.protocol import GeneratedView, GeneratorRequest, PhotoEvidence, make_request
 from avatar3d.geometry import smoothstep, unit
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD
-from avatar3d.render.scene import Scene, build_scene, view_directions
+from avatar3d.rendering.frame import SURFACE_HAIR, SURFACE_HEAD
+from avatar3d.rendering.scene import Scene, build_scene, view_directions
 
 DEPTH_TOLERANCE_M = 0.004  # what the fit and the pixel grid may be off before a point counts as hidden
 GRAZING_COSINE = 0.15  # seen flatter than about 81°, a photo pixel smears over centimetres

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 
 if TYPE_CHECKING:
-    from avatar3d.render.frame import Frame
-    from avatar3d.render.reference.renderer import Composite, Fragments
+    from avatar3d.rendering.frame import Frame
+    from avatar3d.rendering.reference.renderer import Composite, Fragments
 
 ENTRY_POINT_GROUP = "avatar3d.generators"
 # Found even in a checkout that was never installed, whose entry points no metadata lists.
@@ -57,7 +57,7 @@ class PhotoEvidence:
 class GeometryBuffers:
     """What surface each pixel shows; row 0 at the top.
 
-    surface: (H, W) i8, render.frame's SURFACE_*. level: (H, W) i8 hair level, −1 on the head. face: (H, W) i32 index into
+    surface: (H, W) i8, rendering.frame's SURFACE_*. level: (H, W) i8 hair level, −1 on the head. face: (H, W) i32 index into
     avatar.faces or hair.faces, −1 where empty. barycentric: (H, W, 3) f32. depth: (H, W) f32 metres, inf where empty.
     normal: (H, W, 3) f32 world. d: (H, W, 3) f32 unit view direction in the local frame.
     """
@@ -133,12 +133,27 @@ def load_generator(name: str) -> GeneratorFactory:
         ) from error
 
 
+def generator_of(given: str | Generator | GeneratorFactory) -> tuple[str, GeneratorFactory]:
+    """(name, factory) of a generator by name, of a generator, or of a function that makes one of the photo's evidence.
+
+    Raises InputError for anything else, and as `load_generator` does.
+    """
+    if isinstance(given, str):
+        return given, load_generator(given)
+    if not isinstance(given, type) and callable(getattr(given, "generate", None)):
+        made = cast(Generator, given)
+        return made.name, lambda evidence: made
+    if callable(given):
+        return getattr(given, "name", getattr(given, "__name__", "own")), cast(GeneratorFactory, given)
+    raise InputError(f"a {type(given).__name__} is no generator: expected a name, a generator, or a function that makes one")
+
+
 def make_request(avatar: Avatar, motion: MotionCode, camera: Camera) -> GeneratorRequest:
     """The request for one view: the avatar drawn without its field by the reference renderer, and its geometry buffers."""
     import torch
 
-    from avatar3d.render.reference.renderer import composite, fragments, shade_fragments, textures_of
-    from avatar3d.render.scene import build_scene
+    from avatar3d.rendering.reference.renderer import composite, fragments, shade_fragments, textures_of
+    from avatar3d.rendering.scene import build_scene
 
     scene = build_scene(avatar, motion)
     with torch.no_grad():
@@ -153,7 +168,7 @@ def drawn_request(
     avatar: Avatar, motion: MotionCode, camera: Camera, drawn: list[Fragments], alphas: list[np.ndarray], picture: Composite
 ) -> GeneratorRequest:
     """The request for a view that is drawn already: its fragments, their opacity and their composite, without the field."""
-    from avatar3d.render.frame import Frame
+    from avatar3d.rendering.frame import Frame
 
     shape = (camera.height, camera.width)
     frame = Frame(picture.rgba.numpy().reshape(*shape, 4), picture.depth.reshape(shape), picture.surface.reshape(shape))
@@ -165,7 +180,7 @@ def geometry_buffers(
 ) -> GeometryBuffers:
     """Geometry of what each pixel shows: the opaque surface at `opaque_depth` (H·W,), else the most opaque hair level over it.
 
-    drawn, alphas: render.reference's fragments of each surface and their opacity.
+    drawn, alphas: rendering.reference's fragments of each surface and their opacity.
     """
     count = shape[0] * shape[1]
     surface, level = np.full(count, -1, np.int8), np.full(count, -1, np.int8)

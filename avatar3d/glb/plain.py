@@ -25,7 +25,7 @@ from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_INDICES, NECK_M
 MAX_PRIMITIVES = 256
 # Joints of a file that does not name them, head frame, m: where the default head has them.
 USUAL_JOINTS = {"neck": NECK_M, "head": NECK_M + [0, 0.1, 0], "jaw": np.array([0, -0.045, -0.07])}
-# Light of a file that has none: soft, from above and in front, in avatar3d.render.scene's basis.
+# Light of a file that has none: soft, from above and in front, in avatar3d.rendering.scene's basis.
 USUAL_LIGHT = np.zeros((9, 3), np.float32)
 USUAL_LIGHT[0], USUAL_LIGHT[2], USUAL_LIGHT[3] = 0.9, 0.12, 0.15
 USUAL_SHADING_POWER = 0.7

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from avatar3d.errors import InputError
 from avatar3d.files import read_yaml, shown
-from avatar3d.render.frame import Detail, Form, Precision, RenderOptions
+from avatar3d.rendering.frame import Detail, Form, Precision, RenderOptions
 from avatar3d.resources import config_path
 
 RUNGS = ("live", "baked", "reduced", "blendshape")

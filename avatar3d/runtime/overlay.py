@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from avatar3d.camera import Camera
-from avatar3d.render.opengl.raw_gl import GL_FRAMEBUFFER_SRGB
+from avatar3d.rendering.opengl.raw_gl import GL_FRAMEBUFFER_SRGB
 from avatar3d.runtime.governor import RUNGS, Change, Level
 from avatar3d.runtime.letters import drawable, font
 

@@ -11,15 +11,15 @@ import numpy as np
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.culling.screen_region import Part
-from avatar3d.render.frame import RenderOptions
-from avatar3d.render.opengl.draw_strategy import Build
-from avatar3d.render.opengl.foveation import Foveation, FoveationSettings
-from avatar3d.render.opengl.motion_vectors import MotionVectors
-from avatar3d.render.opengl.raw_gl import GL_SRGB8_ALPHA8
-from avatar3d.render.opengl.renderer import RealtimeRenderer, available_form
-from avatar3d.render.opengl.stereo import Stereo
-from avatar3d.render.scene import Scene
+from avatar3d.rendering.culling.screen_region import Part
+from avatar3d.rendering.frame import RenderOptions
+from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.foveation import Foveation, FoveationSettings
+from avatar3d.rendering.opengl.motion_vectors import MotionVectors
+from avatar3d.rendering.opengl.raw_gl import GL_SRGB8_ALPHA8
+from avatar3d.rendering.opengl.renderer import RealtimeRenderer, available_form
+from avatar3d.rendering.opengl.stereo import Stereo
+from avatar3d.rendering.scene import Scene
 from avatar3d.runtime.governor import RUNGS, GovernorConfig, Level
 from avatar3d.runtime.overlay import Panel, panel_place
 from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, nearest_m, presence, side_by_side
@@ -253,7 +253,7 @@ class Stage:
         framebuffers: Sequence[Any],
     ) -> None:
         """Fill float framebuffers, one a camera, with how far each visible point moved since `before`, in normalised device
-        coordinates (avatar3d.render.opengl.motion_vectors), and their depth. Cameras: of the scene's frame, as `whole` gives them.
+        coordinates (avatar3d.rendering.opengl.motion_vectors), and their depth. Cameras: of the scene's frame, as `whole` gives them.
         """
         (old_scenes, old_cameras), (scenes, cameras) = ((self._whole(told), seen) for told, seen in (before, now))
         if not self._motion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from avatar3d.render.opengl.raw_gl import GL_FRAMEBUFFER_SRGB
+from avatar3d.rendering.opengl.raw_gl import GL_FRAMEBUFFER_SRGB
 
 _VERTEX = """#version 330
 void main() {

@@ -62,7 +62,7 @@ def head_camera() -> Camera:
 def avatar_drawer(path: Path) -> tuple[Draw, Callable[[], None]]:
     """(draw, close) for an avatar file; raises InputError when it cannot be read, WorkError without OpenGL."""
     from avatar3d.glb import read_glb
-    from avatar3d.render import RenderOptions, make_renderer
+    from avatar3d.rendering import RenderOptions, make_renderer
 
     avatar, renderer, camera = read_glb(path), make_renderer("realtime"), head_camera()
 

@@ -16,8 +16,8 @@ from avatar3d.color import srgb_to_linear
 from avatar3d.errors import InputError
 from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.opengl.autotune import BUDGET_S, Choice, choose
-from avatar3d.render.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.autotune import BUDGET_S, Choice, choose
+from avatar3d.rendering.opengl.draw_strategy import Build
 from avatar3d.runtime.cast import Cast
 from avatar3d.runtime.governor import RUNGS, GovernorConfig
 from avatar3d.runtime.ladder import Ladder
@@ -43,7 +43,7 @@ class ViewOptions:
     """What to show. frames: until the window is closed where None. screenshot: file for the last of the frames.
 
     width, height: of the window, pixels. stereo: both eyes side by side. yaw_deg, pitch_deg, distance_m: of the viewer at first;
-    without a distance as far off as all heads need. tuning, quiet: see avatar3d.render.opengl.autotune.choose.
+    without a distance as far off as all heads need. tuning, quiet: see avatar3d.rendering.opengl.autotune.choose.
     """
 
     width: int = 960

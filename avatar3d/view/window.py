@@ -13,8 +13,8 @@ import numpy as np
 
 from avatar3d.errors import WorkError
 from avatar3d.extras import install_extra
-from avatar3d.render.opengl.raw_gl import GL_FRAMEBUFFER_SRGB, GL_SRGB8_ALPHA8, call
-from avatar3d.render.opengl.stereo import LayeredTarget
+from avatar3d.rendering.opengl.raw_gl import GL_FRAMEBUFFER_SRGB, GL_SRGB8_ALPHA8, call
+from avatar3d.rendering.opengl.stereo import LayeredTarget
 from avatar3d.text import printable
 from avatar3d.view.caption import Caption
 

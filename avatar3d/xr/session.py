@@ -16,9 +16,9 @@ from avatar3d import __version__
 from avatar3d.camera import Camera
 from avatar3d.errors import WorkError
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.opengl.raw_gl import ALL_LAYERS, delete_framebuffers, make_framebuffer
-from avatar3d.render.opengl.stereo import DepthArray
-from avatar3d.render.opengl.stereo import offered as offered_stereo
+from avatar3d.rendering.opengl.raw_gl import ALL_LAYERS, delete_framebuffers, make_framebuffer
+from avatar3d.rendering.opengl.stereo import DepthArray
+from avatar3d.rendering.opengl.stereo import offered as offered_stereo
 from avatar3d.runtime.placement import Placement
 from avatar3d.runtime.views import FAR_M, NEAR_M, EyeView, angles_of, is_view
 from avatar3d.xr import openxr
@@ -314,7 +314,7 @@ class HeadsetSession:
             self._masks.read(eye)
 
     def hidden(self, cameras: Sequence[Camera | None]) -> list[np.ndarray | None]:
-        """Of each eye's camera, what the headset hides (see avatar3d.render.opengl.hidden_area), None where it hides nothing."""
+        """Of each eye's camera, what the headset hides (see avatar3d.rendering.opengl.hidden_area), None where it hides nothing."""
         masks = self._masks
         return [None if masks is None or camera is None else masks.hidden(eye, camera) for eye, camera in enumerate(cameras)]
 

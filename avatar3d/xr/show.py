@@ -17,10 +17,10 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.files import write_bytes
 from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.opengl.autotune import Choice, choose
-from avatar3d.render.opengl.draw_strategy import Build
-from avatar3d.render.opengl.foveation import read_foveation
-from avatar3d.render.scene import Scene
+from avatar3d.rendering.opengl.autotune import Choice, choose
+from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.foveation import read_foveation
+from avatar3d.rendering.scene import Scene
 from avatar3d.runtime.cast import Cast
 from avatar3d.runtime.governor import RUNGS, GovernorConfig, Level
 from avatar3d.runtime.ladder import Ladder
@@ -50,7 +50,7 @@ class ShowOptions:
     frames: to show, None until the session ends. distance_m, height_m: of the head's eyes from the viewer's. rung: keep to
     this rung, None for the governor. reconnect_s: how long to wait for a runtime that ended. keep_views: folder for the last
     pictures of both eyes and their cameras. overlay: show figures on a panel. trace: takes spans of each frame. foveation: of
-    avatar3d.choices.FOVEATION_KINDS. stereo: of STEREO_CHOICES there. tuning, quiet: see avatar3d.render.opengl.autotune.choose.
+    avatar3d.choices.FOVEATION_KINDS. stereo: of STEREO_CHOICES there. tuning, quiet: see avatar3d.rendering.opengl.autotune.choose.
     """
 
     session: SessionOptions = field(default_factory=SessionOptions)

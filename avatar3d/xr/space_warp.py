@@ -9,8 +9,8 @@ from ctypes import byref, c_void_p, cast, pointer
 from typing import Any
 
 from avatar3d.errors import WorkError
-from avatar3d.render.opengl.raw_gl import delete_framebuffers, make_framebuffer
-from avatar3d.render.opengl.stereo import EYES
+from avatar3d.rendering.opengl.raw_gl import delete_framebuffers, make_framebuffer
+from avatar3d.rendering.opengl.stereo import EYES
 from avatar3d.runtime.views import FAR_M, NEAR_M
 from avatar3d.xr import openxr
 from avatar3d.xr.swapchain import EyeImages, depth_images, eye_images

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from avatar3d.errors import WorkError
-from avatar3d.render.opengl.raw_gl import GL_SRGB8_ALPHA8
+from avatar3d.rendering.opengl.raw_gl import GL_SRGB8_ALPHA8
 from avatar3d.xr import openxr
 
 GL_DEPTH_COMPONENT32F, GL_DEPTH_COMPONENT24, GL_DEPTH24_STENCIL8 = 0x8CAC, 0x81A6, 0x88F0

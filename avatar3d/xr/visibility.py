@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from avatar3d.camera import Camera
-from avatar3d.render.opengl.hidden_area import MAX_CORNERS, hidden_triangles
+from avatar3d.rendering.opengl.hidden_area import MAX_CORNERS, hidden_triangles
 from avatar3d.xr import openxr
 
 EXTENSION = "XR_KHR_visibility_mask"

@@ -14,7 +14,7 @@ from avatar3d.bench.measure import CONTROL, Case, Stand, eye_cameras, stage_shar
 from avatar3d.cli.bench import add_arguments, run
 from avatar3d.errors import InputError
 from avatar3d.glb import write_glb
-from avatar3d.render.frame import RenderOptions
+from avatar3d.rendering.frame import RenderOptions
 from tests.make_avatar import synthetic_avatar
 
 RUNGS = ("live", "baked", "reduced", "blendshape")

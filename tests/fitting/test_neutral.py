@@ -6,7 +6,7 @@ from avatar3d.fitting.neutral import UPPER_EDGE_BELOW_M, motion_weights, neutral
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import MOUTH_BAG, TEETH, TONGUE
 from avatar3d.motion.code import ARKIT_INDEX
-from avatar3d.render.reference.raster import nearest, rasterise
+from avatar3d.rendering.reference.raster import nearest, rasterise
 
 
 @pytest.fixture(scope="module")

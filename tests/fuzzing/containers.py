@@ -18,7 +18,7 @@ from PIL import Image, features
 
 from avatar3d.colorimetry import ADOBE_RGB, PRIMARIES
 from avatar3d.errors import InputError
-from avatar3d.evaluate.report import check_folder
+from avatar3d.evaluation.report import check_folder
 from avatar3d.files import check_writable, open_regular
 from avatar3d.motion.csv import read_motion_csv
 from avatar3d.photo import load_photo

@@ -48,10 +48,10 @@ from avatar3d.motion.jsonl import read_motion_jsonl, to_line
 from avatar3d.motion.sources.base import Spec
 from avatar3d.net.link import LinkName
 from avatar3d.photo import load_photo
-from avatar3d.render.opengl.autotune import Entry, remember, remembered
-from avatar3d.render.opengl.draw_strategy import Build
-from avatar3d.render.opengl.foveation import read_foveation
-from avatar3d.render.scene import shade_of
+from avatar3d.rendering.opengl.autotune import Entry, remember, remembered
+from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.foveation import read_foveation
+from avatar3d.rendering.scene import shade_of
 from avatar3d.resources import asset_path, config_path
 from avatar3d.runtime.governor import read_config
 

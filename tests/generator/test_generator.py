@@ -11,8 +11,8 @@ from avatar3d.errors import InputError
 from avatar3d.generator import PhotoEvidence, generator_names, load_generator, make_request
 from avatar3d.generator.photo import PhotoGenerator, facing_belief, photo_lookup, photo_view
 from avatar3d.motion.code import MotionCode
-from avatar3d.render.frame import SURFACE_HAIR, SURFACE_HEAD
-from avatar3d.render.scene import build_scene
+from avatar3d.rendering.frame import SURFACE_HAIR, SURFACE_HEAD
+from avatar3d.rendering.scene import build_scene
 from tests.make_avatar import synthetic_avatar
 
 SIZE = 160

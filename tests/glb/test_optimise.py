@@ -14,7 +14,7 @@ from avatar3d.camera import Camera
 from avatar3d.cli import main
 from avatar3d.glb import EXTENSION, read_glb, write_glb
 from avatar3d.motion.code import MotionCode
-from avatar3d.render import RenderOptions, make_renderer
+from avatar3d.rendering import RenderOptions, make_renderer
 from tests.fuzzing.numbers import pack, unpack
 from tests.make_avatar import synthetic_avatar
 

@@ -18,7 +18,7 @@ from avatar3d.glb import EXTENSION, parse_glb, write_glb
 from avatar3d.glb.plain import USUAL_LIGHT, USUAL_SHADING_POWER
 from avatar3d.head.rig import pose_vertices
 from avatar3d.motion.code import ARKIT_NAMES, MotionCode
-from avatar3d.render import RenderOptions, make_renderer
+from avatar3d.rendering import RenderOptions, make_renderer
 from tests.fuzzing.numbers import pack, unpack
 from tests.make_avatar import synthetic_avatar
 

@@ -8,8 +8,8 @@ import pytest
 from avatar3d.avatar import PART_EYE, PART_TEETH
 from avatar3d.errors import InputError
 from avatar3d.field.shells import uv_raster
-from avatar3d.render import RenderOptions
-from avatar3d.render.opengl.renderer import RealtimeRenderer
+from avatar3d.rendering import RenderOptions
+from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.runtime.regions import REGIONS, TextureRegions, region_rectangles
 from tests.make_avatar import synthetic_avatar
 

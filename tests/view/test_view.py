@@ -24,10 +24,10 @@ from avatar3d.errors import InputError
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.csv import write_motion_csv
-from avatar3d.render.frame import RenderOptions
-from avatar3d.render.opengl.autotune import Choice
-from avatar3d.render.opengl.draw_strategy import Build
-from avatar3d.render.opengl.stereo import LayeredTarget, offered
+from avatar3d.rendering.frame import RenderOptions
+from avatar3d.rendering.opengl.autotune import Choice
+from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.stereo import LayeredTarget, offered
 from avatar3d.resources import config_path
 from avatar3d.runtime.cast import open_cast
 from avatar3d.runtime.governor import read_config
@@ -44,8 +44,8 @@ import argparse, json, sys
 from avatar3d.errors import Avatar3dError
 from avatar3d.cli import view as command
 from avatar3d.view import show
-from avatar3d.render.opengl.draw_strategy import Build
-from avatar3d.render.opengl.autotune import Choice
+from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.autotune import Choice
 stereo = sys.argv.pop()
 show.choose = lambda *_: Choice(Build(stereo=stereo), "default")
 parser = argparse.ArgumentParser()
@@ -294,7 +294,7 @@ def _view(display, *arguments, stereo="passes"):
 @pytest.mark.slow
 @pytest.mark.parametrize("stereo", ["", "passes", "layers"])
 def test_the_screenshot_is_what_the_reference_draws(display, tmp_path, stereo):
-    from avatar3d.render import make_renderer
+    from avatar3d.rendering import make_renderer
 
     write_glb(synthetic_avatar(), tmp_path / "head.glb")
     settings = yaml.safe_load(config_path("governor.yaml").read_text(encoding="utf-8"))

@@ -14,8 +14,8 @@ from avatar3d.camera import Camera
 from avatar3d.errors import WorkError
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode, look_angles
 from avatar3d.motion.vocabulary import vocabulary
-from avatar3d.render.frame import RenderOptions
-from avatar3d.render.opengl.renderer import RealtimeRenderer
+from avatar3d.rendering.frame import RenderOptions
+from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.runtime.cast import Cast, Role
 from avatar3d.runtime.governor import read_config
 from avatar3d.runtime.pipeline import Pipeline

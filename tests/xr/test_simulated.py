@@ -19,8 +19,8 @@ from avatar3d.color import linear_to_srgb, psnr_db
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.csv import write_motion_csv
-from avatar3d.render.frame import RenderOptions
-from avatar3d.render.scene import MIN_ALPHA
+from avatar3d.rendering.frame import RenderOptions
+from avatar3d.rendering.scene import MIN_ALPHA
 from avatar3d.resources import config_path
 from tests.make_avatar import synthetic_avatar
 
@@ -71,7 +71,7 @@ def _psnr_db(a: np.ndarray, b: np.ndarray) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize(("rung", "stereo", "scale"), [("baked", "layers", 1), ("live", "passes", 1), ("baked", "layers", 0.7)])
 def test_both_eyes_of_a_still_headset_are_what_the_reference_draws(headset, avatar_file, tmp_path, rung, stereo, scale):
-    from avatar3d.render import make_renderer
+    from avatar3d.rendering import make_renderer
 
     # The reference has no softened outline: leave it out.
     settings = yaml.safe_load(config_path("governor.yaml").read_text(encoding="utf-8"))

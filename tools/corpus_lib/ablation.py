@@ -11,8 +11,8 @@ from unittest import mock
 import numpy as np
 
 from avatar3d.color import srgb_to_linear
-from avatar3d.enroll.hair import growth as hair_growth
-from avatar3d.enroll.hair.grid import blur
+from avatar3d.enrolment.hair import growth as hair_growth
+from avatar3d.enrolment.hair.grid import blur
 from avatar3d.face.hair import HairSeen
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.head import landmarks as head_landmarks
@@ -50,10 +50,10 @@ def _plain(color: np.ndarray, growth: hair_growth.HairGrowth) -> np.ndarray:
 
 
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
-    "hair-network": {"avatar3d.enroll.photo.segment.hair_probability": _guessed_hair},
-    "statistics": {"avatar3d.enroll.pipeline.fitting_head": _average_head},
-    "mapping": {"avatar3d.enroll.pipeline.learn_reach": lambda *_: None},
-    "strands": {"avatar3d.enroll.hair.texture.dress": _plain, "avatar3d.enroll.hair.refine.dress": _plain},
+    "hair-network": {"avatar3d.enrolment.photo.segment.hair_probability": _guessed_hair},
+    "statistics": {"avatar3d.enrolment.pipeline.fitting_head": _average_head},
+    "mapping": {"avatar3d.enrolment.pipeline.learn_reach": lambda *_: None},
+    "strands": {"avatar3d.enrolment.hair.texture.dress": _plain, "avatar3d.enrolment.hair.refine.dress": _plain},
 }
 
 

@@ -19,7 +19,7 @@ from avatar3d.files import make_folder, read_json, write_bytes
 from avatar3d.glb import read_glb
 from avatar3d.media import save_picture
 from avatar3d.progress import ProgressBar
-from avatar3d.render import make_renderer
+from avatar3d.rendering import make_renderer
 
 from . import ablation, films, sheet, table
 from .figures import Bench

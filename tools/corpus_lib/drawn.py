@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 
 from avatar3d import models
-from avatar3d.enroll.photo.crop import resample
-from avatar3d.enroll.photo.metrics import HEAD_FROM, face_height, outline_error
+from avatar3d.enrolment.photo.crop import resample
+from avatar3d.enrolment.photo.metrics import HEAD_FROM, face_height, outline_error
 from tools.masks import Mask, known, rasterise, read_mask
 
 from .manifest import Entry

@@ -11,7 +11,7 @@ import numpy as np
 
 from avatar3d import models
 from avatar3d.avatar import Avatar
-from avatar3d.enroll.pipeline import EnrollOptions, enroll
+from avatar3d.enrolment.pipeline import EnrollOptions, enroll
 from avatar3d.errors import Avatar3dError
 from avatar3d.face.identity import MODEL, IdentityEncoder, distance
 from avatar3d.face.landmarks import FaceLandmarks
@@ -19,7 +19,7 @@ from avatar3d.face.tracker import FaceTracker
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import MotionCode
 from avatar3d.photo import load_photo
-from avatar3d.render import Renderer
+from avatar3d.rendering import Renderer
 
 from . import drawn
 from .manifest import Corpus, Entry, photo_file

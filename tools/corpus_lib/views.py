@@ -8,10 +8,10 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import DEFAULT_IPD_M, Camera, stereo_pair
-from avatar3d.enroll.photo.crop import WorkPicture, crop
+from avatar3d.enrolment.photo.crop import WorkPicture, crop
 from avatar3d.face.tracker import TrackedFace
 from avatar3d.motion.code import MotionCode
-from avatar3d.render import Renderer, RenderOptions
+from avatar3d.rendering import Renderer, RenderOptions
 from avatar3d.tracking.track import VideoTracker
 
 BACKGROUND = (245, 245, 245)

@@ -27,7 +27,7 @@ from avatar3d.camera import Camera  # noqa: E402
 from avatar3d.color import srgb_to_linear  # noqa: E402
 from avatar3d.glb import read_glb  # noqa: E402
 from avatar3d.motion.code import MotionCode  # noqa: E402
-from avatar3d.render import RenderOptions, make_renderer  # noqa: E402
+from avatar3d.rendering import RenderOptions, make_renderer  # noqa: E402
 
 VIEWERS = ("three", "babylon", "model-viewer")
 SIDE_PX = 512

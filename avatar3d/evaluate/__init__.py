@@ -1,5 +1,0 @@
-"""Offline view-consistency evaluation: exact-correspondence stereo metrics, controls that must fail them, one HTML page."""
-
-from avatar3d.evaluate.protocol import AVATARS_IN_TURN, EvaluateOptions, evaluate
-
-__all__ = ["AVATARS_IN_TURN", "EvaluateOptions", "evaluate"]

@@ -1,0 +1,5 @@
+"""Offline view-consistency evaluation: exact-correspondence stereo metrics, controls that must fail them, one HTML page."""
+
+from avatar3d.evaluation.protocol import AVATARS_IN_TURN, EvaluateOptions, evaluate
+
+__all__ = ["AVATARS_IN_TURN", "EvaluateOptions", "evaluate"]
