@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.render.conftest import six_views, view
 
 from avatar3d.avatar import Avatar
 from avatar3d.bench.parity import pictures_psnr_db
@@ -17,6 +16,7 @@ from avatar3d.rendering import Frame, RenderOptions
 from avatar3d.rendering.frame import FORMS, Form
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.reference.renderer import ReferenceRenderer
+from tests.rendering.conftest import six_views, view
 
 MIN_PSNR_DB = 50.0
 MAX_MASK_SHARE = 1e-4

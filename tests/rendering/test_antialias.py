@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.render.conftest import view
 
 from avatar3d.avatar import Avatar
 from avatar3d.motion.code import MotionCode
@@ -15,6 +14,7 @@ from avatar3d.rendering.culling.backface import face_planes, heights
 from avatar3d.rendering.frame import Frame
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.outline import Outline
+from tests.rendering.conftest import view
 
 HARD = RenderOptions("baked", hair=False)
 SOFT = replace(HARD, antialias=True)

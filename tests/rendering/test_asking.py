@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.render.conftest import view
 
 from avatar3d.avatar import Avatar
 from avatar3d.bench.parity import pictures_psnr_db
@@ -20,6 +19,7 @@ from avatar3d.rendering.lod.field_source import SOURCES, Asking, Lit, ask
 from avatar3d.rendering.opengl.draw_strategy import Build
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.scene import shade_of
+from tests.rendering.conftest import view
 
 
 def asked(avatar: Avatar, config: FieldConfig, hair: bool = False) -> Asking:

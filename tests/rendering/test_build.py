@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.render.conftest import view
 
 from avatar3d.avatar import Avatar
 from avatar3d.bench.parity import pictures_psnr_db
@@ -17,6 +16,7 @@ from avatar3d.rendering.frame import PRECISIONS, Form, Frame, RenderOptions
 from avatar3d.rendering.opengl.draw_strategy import VALUES, Build, possible
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import LayeredTarget, Stereo, offered
+from tests.rendering.conftest import view
 
 SIZE = 128
 ROUNDED_DB = 50.0

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.render.conftest import six_views, view
-from tests.render.test_agreement import assert_agreement
 
 from avatar3d.avatar import Avatar
 from avatar3d.bench.parity import pictures_psnr_db
@@ -20,6 +18,8 @@ from avatar3d.rendering.lod.level import STEPS, Steps, coarser, halved_color, te
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.reference.renderer import ReferenceRenderer
 from avatar3d.rendering.scene import Scene
+from tests.rendering.conftest import six_views, view
+from tests.rendering.test_agreement import assert_agreement
 
 SEEN = RenderOptions("baked", detail="seen")
 

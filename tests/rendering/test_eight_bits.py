@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.render.conftest import view
 
 from avatar3d.avatar import Avatar
 from avatar3d.color import psnr_db
@@ -15,6 +14,7 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.rendering import RenderOptions
 from avatar3d.rendering.frame import Form
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
+from tests.rendering.conftest import view
 
 
 @pytest.mark.parametrize("form", ["live", "baked"])

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.render.conftest import view
 
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.color import psnr_db
@@ -22,6 +21,7 @@ from avatar3d.rendering.opengl.foveation import Foveation, FoveationSettings, In
 from avatar3d.rendering.opengl.hidden_area import rectangle
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.resources import config_path
+from tests.rendering.conftest import view
 
 SIZE = 160
 SETTINGS = FoveationSettings(5.0, 2.0, 0.5, 2, "byte")

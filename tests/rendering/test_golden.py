@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.render.conftest import view
 
 from avatar3d.avatar import Avatar
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering import RenderOptions
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
+from tests.rendering.conftest import view
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.render.conftest import view
 
 from avatar3d.avatar import Avatar
 from avatar3d.motion.code import MotionCode
@@ -14,6 +13,7 @@ from avatar3d.rendering import RenderOptions
 from avatar3d.rendering.culling.bounds import face_bounds
 from avatar3d.rendering.lod.hair_levels import merge_levels, visible_faces
 from avatar3d.rendering.reference.renderer import ReferenceRenderer
+from tests.rendering.conftest import view
 
 
 def with_opacity(avatar: Avatar, opacity: np.ndarray) -> Avatar:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.render.conftest import view
-from tests.render.test_stereo import AREA, HEIGHT, WIDTH, eyes, pixels
 
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import InputError
@@ -17,6 +15,8 @@ from avatar3d.rendering.opengl.raw_gl import GL_FRAMEBUFFER_SRGB, call
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import LayeredTarget, Stereo
 from avatar3d.runtime.views import cropped
+from tests.rendering.conftest import view
+from tests.rendering.test_stereo import AREA, HEIGHT, WIDTH, eyes, pixels
 
 # Left of x = 0 for the left eye, above y = 0 for the right: column and row where the hidden part ends.
 LEFT, TOP = rectangle(-1, 0, -1, 1), rectangle(-1, 1, 0, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.render.conftest import view
 
 from avatar3d.avatar import Avatar
 from avatar3d.motion.code import MotionCode
@@ -11,6 +10,7 @@ from avatar3d.rendering.opengl.motion_vectors import MotionVectors
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.reference.renderer import fragments
 from avatar3d.rendering.scene import build_scene
+from tests.rendering.conftest import view
 
 SIZE = 160
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.render.conftest import view
 
 from avatar3d.camera import Camera
 from avatar3d.rendering.reference.raster import SUBPIXEL, draw_ranks, nearest, rasterise
+from tests.rendering.conftest import view
 
 
 def jittered_grid(seed: int, count: int = 7) -> tuple[np.ndarray, np.ndarray]:

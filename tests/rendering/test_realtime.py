@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.render.conftest import view
 
 from avatar3d.avatar import Avatar
 from avatar3d.bench.parity import pictures_psnr_db
@@ -22,6 +21,7 @@ from avatar3d.rendering.opengl.raw_gl import GL_SRGB8_ALPHA8
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.scene import MAX_DELTAS
 from tests.make_avatar import synthetic_avatar
+from tests.rendering.conftest import view
 
 SIZE = 128
 

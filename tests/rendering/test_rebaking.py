@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.render.conftest import view
 
 from avatar3d.avatar import Avatar
 from avatar3d.color import psnr_db
@@ -16,6 +15,7 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.rendering import RenderOptions
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.reference.renderer import ReferenceRenderer
+from tests.rendering.conftest import view
 
 HALF, BYTE = RenderOptions("baked"), RenderOptions("baked", hair_levels=2, precision="byte")
 OPEN = MotionCode.from_expression({"jawOpen": 0.9})

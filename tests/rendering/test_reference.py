@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from scipy.ndimage import binary_fill_holes
-from tests.render.conftest import view
 
 from avatar3d.avatar import PART_LASH, Avatar
 from avatar3d.field.network import NeuralField
@@ -25,6 +24,7 @@ from avatar3d.rendering.reference.renderer import (
     textures_of,
 )
 from avatar3d.rendering.scene import Scene, build_scene
+from tests.rendering.conftest import view
 
 SIZE = 64
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.render.conftest import view
 
 from avatar3d.camera import stereo_pair
 from avatar3d.motion.code import MotionCode
@@ -20,6 +19,7 @@ from avatar3d.rendering import RenderOptions
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.runtime.sensors import resident_mb
 from tests.make_avatar import synthetic_avatar
+from tests.rendering.conftest import view
 
 ROOT = Path(__file__).resolve().parents[2]
 FRAMES = int(os.environ.get("AVATAR3D_SOAK_FRAMES", "600"))
@@ -73,7 +73,7 @@ def soak(frames: int) -> dict[str, object]:
 @pytest.mark.slow
 def test_nothing_grows_and_no_pixel_is_bad(realtime: RealtimeRenderer) -> None:
     """In a fresh process: in a long one, memory that was freed before would hide what grows. (`realtime`: skips without GL.)"""
-    script = f"import json; from tests.render.test_soak import soak; print(json.dumps(soak({FRAMES})))"
+    script = f"import json; from tests.rendering.test_soak import soak; print(json.dumps(soak({FRAMES})))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.render.conftest import LAYER_HEIGHT as HEIGHT
-from tests.render.conftest import LAYER_WIDTH as WIDTH
-from tests.render.conftest import view
 
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import InputError
@@ -15,6 +12,9 @@ from avatar3d.rendering import RenderOptions
 from avatar3d.rendering.opengl.draw_strategy import Build
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import LayeredTarget, Stereo
+from tests.rendering.conftest import LAYER_HEIGHT as HEIGHT
+from tests.rendering.conftest import LAYER_WIDTH as WIDTH
+from tests.rendering.conftest import view
 
 AREA = (0, 0, WIDTH, HEIGHT)
 OPTIONS = [
