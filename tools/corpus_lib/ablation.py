@@ -37,9 +37,9 @@ def _guessed_hair(rgb: np.ndarray, landmarks: FaceLandmarks, *_: Any, **__: Any)
 
 
 def _average_head() -> HeadModel:
-    """The head of which only the size and the mean of its statistics are known: one mode, held to nothing of a person."""
+    """The head of which only the size and the mean of its statistics are known: its modes move nothing."""
     head = head_landmarks.fitting_head()
-    return replace(head, control_identity=head.control_identity[:1] * 0)
+    return replace(head, control_identity=head.control_identity * 0)
 
 
 def _plain(color: np.ndarray, growth: hair_growth.HairGrowth) -> np.ndarray:
