@@ -14,7 +14,7 @@ Five draw what each eye sees of it, smiling::
     left, right = avatar3d.render(avatar, eyes, smile)
     pictures = left.to_srgb8((255, 255, 255)), right.to_srgb8((255, 255, 255))
 
-What is named here is loaded when it is first used: importing avatar3d takes no time and needs nothing but numpy. The parts behind it
+What is named here is loaded when it is first used: importing avatar3d loads nothing else. The parts behind it
 (`avatar3d.enrolment`, `avatar3d.rendering`, `avatar3d.motion`, ...) can be imported by themselves.
 """
 

@@ -455,7 +455,7 @@ def _models(arguments: argparse.Namespace) -> None:
 
 # Those that load scipy, numba, OpenCV and the face networks: 1300 MiB is enough to load them all, with 1100 one or another fails.
 _HEAVY_COMMANDS = ("enroll", "evaluate", "track")
-LEAST_ADDRESS_SPACE_MIB = 1280
+LEAST_ADDRESS_SPACE_MIB = 1300
 
 _COMMANDS = {
     "enroll": _enroll,

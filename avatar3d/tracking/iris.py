@@ -25,10 +25,8 @@ MIN_OPENING = 0.13  # of the eye's width: of an eye that is less open the networ
 MIN_WIDTH_PX = 8.0
 MIN_CONTRAST = 8.0  # of 255, between the darkest and the brightest of an eye
 MIN_AREA = 20.0  # pixels of the patch that must lie in the disc and beside it
-MIN_SHARE, SURE_SHARE = (
-    0.3,
-    0.45,
-)  # of the variance between the lids that a disc explains: where it starts to be believed, and is
+# Of the variance between the lids that a disc explains: where it starts to be believed, and is
+MIN_SHARE, SURE_SHARE = 0.3, 0.45
 DRIFT = 0.06  # of that share, by which a radius away from the network's place must be better
 _HALF = np.array([3.2 * RADIUS, 2.8 * RADIUS])  # of the patch
 _SIZE = (int(2 * _HALF[0]) + 1, int(2 * _HALF[1]) + 1)

@@ -335,6 +335,24 @@ def test_a_beard_is_skin_and_a_hand_is_not(calm, head):
     assert throat.sum() > 200 and np.median(colour[throat].mean(1)) < 60, "the beard goes on under the chin"
 
 
+def test_a_neck_in_another_light_is_shown_but_nothing_that_lies_across_it(calm, head):
+    face, fit, view, _ = calm
+    landmarks, rgb = view.picture.landmarks_px, view.picture.rgb.copy()
+    neck, nothing = (np.zeros(rgb.shape[:2], np.float32) for _ in range(2))
+    neck[int(landmarks[CHIN, 1]) + 6 :] = 1
+    rgb[neck > 0] = (60, 75, 95)  # no colour of the face
+    strand = slice(int(landmarks[CHIN, 0]) - 3, int(landmarks[CHIN, 0]) + 3)
+    rgb[int(landmarks[CHIN, 1]) + 6 :, strand] = (15, 10, 8)
+    picture, matte = replace(view.picture, rgb=rgb), crop_mask(face.matte, view.picture)
+    told = view_skin(picture, fit, head, matte, nothing, Covers(nothing, nothing, neck)).nodes
+    untold = view_skin(picture, fit, head, matte, nothing, Covers(nothing, nothing, nothing)).nodes
+    of_neck = (told.pixels[:, 1] > landmarks[CHIN, 1] + 18) & (view.nodes.weight > 0.5)
+    away = np.abs(told.pixels[:, 0] - landmarks[CHIN, 0])
+    beside, across = of_neck & (away > 8 * told.mm_px), of_neck & (away < 3)
+    assert beside.sum() > 100 and np.median(told.weight[beside]) > 0.5 and np.median(untold.weight[beside]) < 0.05
+    assert across.sum() > 10 and told.weight[across].max() < 0.2
+
+
 def test_a_greyscale_photo_makes_a_grey_head_teeth_and_tongue_too(head):
     *_, skin = enrolled(0.0, head, size=512, grey=True)
     assert np.ptp(skin.base_color, axis=2).max() <= 1  # of 255: rounding

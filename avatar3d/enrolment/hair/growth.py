@@ -32,10 +32,8 @@ SEEN_FACING, TONED_FACING = (0.42, 0.66), (0.25, 0.48)
 # What is broader than a few strands comes from the photo further still: drawn out three times it is no streak, and single strands
 # that were made lie over it.
 BROAD_FACING, BROAD_TEXELS = (0.14, 0.32), 3.6
-STRAIGHT_M = (
-    0.004,
-    0.030,
-)  # length of the photo's strands from which on hair begins to be straight: curls and stubble are no streaks
+# Length of the photo's strands from which on hair begins to be straight: curls and stubble are no streaks
+STRAIGHT_M = (0.004, 0.030)
 BANDS_TEXELS = (0.9, 1.8, 3.6, 7.2, 14.4, 28.8)  # blurs between which the strands' bands lie; above the last is the tone
 BAND_GAIN = (0.6, 1.8)  # by which a band of made strands may be changed
 JOIN_DOUBLINGS = 3  # 2^n texel steps over which made strands are drawn out

@@ -29,11 +29,8 @@ EAR_GAP_PX = 64.0  # a diameter about the hair: the ear may part it
 PASSABLE = 0.3  # of hair or person, from which on a way to a neighbour may lead through a pixel
 # Under this matte hair is believed in the colour of the surer hair, or where it stands out no farther than strands do.
 UNLIKELY_MATTE, STRANDS_PX = 0.5, 14.0
-HAIR_SPREAD, LIKE_HAIR, UNLIKE_HAIR = (
-    (16.0, 5.0, 5.0),
-    2.0,
-    4.0,
-)  # least deviations of that colour, 8-bit CIELAB; in multiples of it
+# Least deviations of that colour, 8-bit CIELAB; in multiples of it
+HAIR_SPREAD, LIKE_HAIR, UNLIKE_HAIR = (16.0, 5.0, 5.0), 2.0, 4.0
 LONE_PX, LONE_MATTE = 30.0, 0.1  # hair this far off where a head may be is the person to the matting network too
 UPPER_FACE = 0.75  # hair of this head reaches above this height beside the face
 MIN_HAIR_PX = 700  # smaller masks are specks

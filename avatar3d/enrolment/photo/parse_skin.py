@@ -53,10 +53,8 @@ HAT_ASIDE, HAT_WIDTH, HAT_LIKE_BACKDROP = 0.2, 0.5, 0.75
 SCARF_LOW = -0.1  # height down to which a scarf is told from clothes
 HAT_CHROMA = 12.0  # 8-bit Lab
 HAT_ENDS, HAT_ENDS_PX = 0.7, 61.0  # lowest height of a hat's ends over the ears; how far beside what was found they lie
-HAT_BANDS_PX, FOREHEAD_TOP_HAT = (
-    27.0,
-    1.05,
-)  # bands of a hat may have the skin's colour; above this height no skin lies between them
+# Bands of a hat may have the skin's colour; above this height no skin lies between them
+HAT_BANDS_PX, FOREHEAD_TOP_HAT = 27.0, 1.05
 HAT_OPEN_PX, MIN_HAT_PX, HAT_BRIM_PX = 11.0, 1200.0, 15.0
 BIN = 12  # of the 8-bit Lab in which colours of backdrop and hat are compared
 

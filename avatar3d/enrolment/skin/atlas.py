@@ -192,7 +192,9 @@ def build_skin(
     deltas = [] if delta is None else [delta]
     deltas += _lid_layers(view, coarse, lids, wanted, canvas.reshape(size, size, 3))
     if "mouth" not in unseen:
-        mouth = mouth_layer(linear, view.picture, view.fit, nodes, shade_vertex, head, texels)
+        small = cv2.resize(canvas.reshape(size, size, 3), (COARSE_SIZE, COARSE_SIZE), interpolation=cv2.INTER_AREA)
+        painted = small.reshape(-1, 3)[coarse.raster.texel]
+        mouth = mouth_layer(painted, view.picture, view.fit, nodes, shade_vertex, head, coarse)
         deltas += [] if mouth is None else [mouth]
 
     confidence = to_u8(_picture(coarse, (coarse.from_nodes @ nodes.weight)[:, None])[..., 0])

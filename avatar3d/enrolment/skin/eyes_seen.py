@@ -23,15 +23,12 @@ LASH_LINE = 0.75  # of the skin's brightness that a lid's rim has at most
 # The lower lid's edge, up to so far from the eyeball: bare and pink, without the lash line's shade.
 WET_MM, WET_LINE = (0.3, 0.7), np.array([0.98, 0.90, 0.90])
 LOWER_LID_M = 0.001  # below the eye's middle
-EDGE_MM = (
-    0.6  # inside the lids' outline the photo takes over from the painted eyeball across this width: no lash is printed on it
-)
+# Inside the lids' outline the photo takes over from the painted eyeball across this width: no lash is printed on it.
+EDGE_MM = 0.6
 # The photo gives an eyeball its tone, not its drawing: what it prints of lids and lashes would turn with the gaze.
 TONE_MM = 0.7  # standard deviation of the blur of the photo's tone over the painted one's
-IRIS_INNER, WHITE_OUTER = (
-    0.92,
-    1.12,
-)  # of the iris's radius: between them the photo's limbus is not quite where the painted one is
+# Of the iris's radius: between them the photo's limbus is not quite where the painted one is
+IRIS_INNER, WHITE_OUTER = 0.92, 1.12
 IRIS_BRIGHTEST = 1.5  # of the iris's median tone: what is brighter is a lamp's reflection, which the renderer adds itself
 TONE_RANGE = (0.25, 1.6)  # of the tone at one place
 # Of the tone that the unseen rest takes, iris and white: what is seen of a white lies in the shade of brow and lids.

@@ -32,7 +32,7 @@ SURE = (0.05, 0.4)  # share of such pixels in the blur over which it is believed
 SHADE_LIMITS = (0.4, 1.15)  # a mouth that opens wider lets more light in
 REST_QUANTILE = 0.6  # of the shade seen, for what is hidden: some of what is seen lies in the lips' shadow
 MIN_TEXELS = 60
-# Shapes that part the lips, and what of them together makes a mouth that shows its inside.
+# Shapes that part the lips, and how far the strongest must go for the mouth to show its inside.
 PARTING_STEMS = ("mouthSmile", "mouthUpperUp", "mouthLowerDown", "mouthStretch", "cheekSquint")
 PARTING_SHAPES = tuple(
     ARKIT_INDEX[name]
@@ -109,17 +109,15 @@ def mouth_layer(
     shown, painted = _texels_towards(picture, nodes, head, texels)
     rows = np.arange(len(shown.raster.texel))
     found = look(rows, srgb_to_linear(picture.rgb), picture, nodes, shade_vertex, head, shown)
-    weight = _seen(found, picture, nodes, head)
-    if (weight > 0.5).sum() < MIN_TEXELS:
+    seen = _seen(found, picture, nodes, head)
+    if seen.sum() < MIN_TEXELS:
         return None
     ratio = np.log(np.maximum(found.albedo, LOG_DARKEST)) - np.log(np.maximum(linear[painted], LOG_DARKEST))
     places, parts = shown.raster.interpolate(head.faces, head.vertices, rows), head.part[shown.raster.triangle]
-    ratio = np.clip(ratio, -LOG_LIMIT, np.where(parts == TEETH, LOG_TOOTH, LOG_LIMIT)[:, None]) * weight[:, None]
+    ratio = np.clip(ratio, -LOG_LIMIT, np.where(parts == TEETH, LOG_TOOTH, LOG_LIMIT)[:, None]) * seen[:, None]
     for part in (TEETH, TONGUE):
-        _spread(ratio, weight, places, parts == part)
-    layer = np.zeros((texels.size * texels.size, 3), np.float32)
-    layer[shown.raster.texel] = ratio
-    return TextureDelta("photo mouth", row, 0.0, layer.reshape(texels.size, texels.size, 3))
+        _spread(ratio, seen, places, parts == part)
+    return TextureDelta("photo mouth", row, 0.0, shown.raster.scatter(ratio.astype(np.float32)))
 
 
 def _texels_towards(picture: WorkPicture, nodes: PhotoNodes, head: HeadModel, texels: Atlas) -> tuple[Atlas, np.ndarray]:
@@ -140,23 +138,22 @@ def _texels_towards(picture: WorkPicture, nodes: PhotoNodes, head: HeadModel, te
     rows = row_of[raster.texel]
     # Gutters do not reach into other parts.
     own = (rows >= 0) & (head.part[texels.raster.triangle[rows]] == head.part[raster.triangle])
-    raster = replace(raster, **{name: getattr(raster, name)[own] for name in ("texel", "triangle", "barycentric")})
-    return replace(texels, raster=raster), rows[own]
+    return replace(texels, raster=raster.take(own)), rows[own]
 
 
 def _seen(found: Look, picture: WorkPicture, nodes: PhotoNodes, head: HeadModel) -> np.ndarray:
-    """(M,) in [0, 1]: whether nothing of the head lies before a texel in the photo."""
+    """(M,) bool: nothing of the head lies before a texel in the photo."""
     surface = depth_map(nodes.posed, head.faces[head.part != LASHES], picture.camera)
     nearest = np.where(np.isfinite(surface), surface, 1e3).astype(np.float32)
     inside = sample(picture.inside.astype(np.float32), found.pixels) > 0.99
-    return inside * (found.depth < sample(nearest, found.pixels) + IN_FRONT_M)
+    return inside & (found.depth < sample(nearest, found.pixels) + IN_FRONT_M)
 
 
-def _spread(ratio: np.ndarray, weight: np.ndarray, places: np.ndarray, chosen: np.ndarray) -> None:
-    """Carry the seen log ratios (M, 3), of weight (M,), to the hidden texels of one part near them, in place."""
+def _spread(ratio: np.ndarray, seen: np.ndarray, places: np.ndarray, chosen: np.ndarray) -> None:
+    """Carry the log ratios (M, 3) of seen texels (M,) to the hidden ones of one part near them, in place."""
     from scipy.spatial import cKDTree
 
-    known, hidden = np.flatnonzero(chosen & (weight > 0.5)), np.flatnonzero(chosen & (weight < 0.5))
+    known, hidden = np.flatnonzero(chosen & seen), np.flatnonzero(chosen & ~seen)
     if len(known) < MIN_TEXELS or not len(hidden):
         return
     count = min(24, len(known))

@@ -46,6 +46,8 @@ LIP_NODES, LIP_PERCENTILE, LIP_CONTRAST = 30, 65.0, 0.08  # contrast: log of red
 MOUTH_DARK = (0.3, 0.55)  # of the lips' brightness: what is darker on a lip lies in the mouth
 # The bare neck counts this far inside its edges, and up to this much brighter than the face's bright skin: a backdrop is brighter.
 NECK_MARGIN_M, NECK_BRIGHTER, NECK_FROM = 0.003, 1.15, 0.3
+# Its edges: natural log of the linear brightness (over so much of it) for each millimetre, over a blur wider than stubble.
+NECK_EDGE, NECK_BLUR_MM, NECK_DARK = 0.15, 1.2, 0.01
 LIP_MARGIN_M, EYE_MARGIN_M = 0.0004, 0.0001
 # Colour gate, in robust standard deviations of the face's own colour: lightness is let vary more (shadow under the chin).
 GATE_LIGHTNESS, GATE = 2.2, 2.3
@@ -150,9 +152,8 @@ def look_at_photo(
     if covers is not None:
         weight *= 1 - sample(_dilated(covers.other.astype(np.float32), COVER_MARGIN_M * 1000 * mm_px), pixels)
         beard = sample(covers.beard, pixels) * (regions["ears"] < 0.1)
-        neck = _neck_seen(covers.neck, pixels, colour, weight * (regions["face"] > 0.5), mm_px) * (
-            regions["neck"] + regions["bust"] > NECK_FROM
-        )
+        neck = _neck_seen(picture, covers.neck, pixels, colour, weight * (regions["face"] > 0.5), mm_px)
+        neck *= regions["neck"] + regions["bust"] > NECK_FROM
     weight *= 1 - np.clip(2 * regions["inner_mouth"], 0, 1)
     unfolding = np.clip(1.5 * regions["eyelids"], 0, 1) * (graph.spread @ _unfolding(posed, head))
     covered = _openings(picture.landmarks_px[:, :2], picture.rgb.shape[:2], mm_px)
@@ -205,11 +206,19 @@ def _lit(
     return 1 - dark * other
 
 
-def _neck_seen(neck: np.ndarray, pixels: np.ndarray, linear: np.ndarray, face: np.ndarray, mm_px: float) -> np.ndarray:
-    """(N,) in [0, 1]: the bare neck (H, W) off its edges, where it is no brighter than the face, of weight `face` (N,)."""
+def _neck_seen(
+    picture: WorkPicture, neck: np.ndarray, pixels: np.ndarray, linear: np.ndarray, face: np.ndarray, mm_px: float
+) -> np.ndarray:
+    """(N,) in [0, 1]: the bare neck (H, W) off its edges and any other, where it is no brighter than the face, of weight `face` (N,).
+
+    What has an edge sharper than the chin's shadow is a collar, a strand of hair, or a shoulder before the neck.
+    """
     if face.max(initial=0) < 0.3:
         return np.zeros(len(pixels))
-    inside = -_dilated(-neck.astype(np.float32), NECK_MARGIN_M * 1000 * mm_px)
+    soft = np.log(_blurred(srgb_to_linear(picture.rgb) @ LUMA_BT709.astype(np.float32), NECK_BLUR_MM * mm_px) + NECK_DARK)
+    edges = np.hypot(*np.gradient(soft)) * mm_px > NECK_EDGE
+    bare = np.minimum(neck, 1 - edges).astype(np.float32)
+    inside = -_dilated(-bare, NECK_MARGIN_M * 1000 * mm_px)
     brightness = linear @ LUMA_BT709
     brightest = np.percentile(brightness[face > 0.3], 95)
     return sample(inside, pixels) * np.clip(2 * (NECK_BRIGHTER * brightest - brightness) / brightest, 0, 1)

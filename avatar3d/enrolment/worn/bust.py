@@ -28,10 +28,8 @@ _SECTIONS = np.array(
     ]
 )  # fmt: skip
 _SLOPE_M = (0.10, -0.154, -0.098)  # where the slope between neck and shoulder lies: distance from the middle, height, depth
-_ROUNDNESS = (
-    (-0.26, -0.17),
-    (2.6, 1.45),
-)  # exponent of the super-elliptic sections by height: hollows lie over the collar bones
+# Exponent of the super-elliptic sections by height: hollows lie over the collar bones
+_ROUNDNESS = ((-0.26, -0.17), (2.6, 1.45))
 _EYES_M = 0.0584  # apart on the template, whose lengths all of these are: they grow with the head
 _AXIS_Z_M = -0.098  # of the plumb axis, inside of neck and chest
 _LOW_M = -0.30  # height of the point that rays across the shoulders start from

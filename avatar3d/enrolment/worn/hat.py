@@ -37,10 +37,8 @@ HARMONICS, BEND, STRAY_CELLS, BEHIND_PULL = 8, 0.002, 2.5, 0.01
 PICTURE_MM = 0.75  # of a texel's height
 SCREEN = 0.02  # pull of unseen cloth to its usual colour, see Harmonic
 EDGE_M = 0.004
-UNDER_M, TUCK_REACH_M = (
-    0.0015,
-    0.04,
-)  # what stands out under a hat lies so far below it; what stands out further is not under it
+# What stands out under a hat lies so far below it; what stands out further is not under it
+UNDER_M, TUCK_REACH_M = 0.0015, 0.04
 
 
 @dataclass(frozen=True)
