@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("viewers", nargs="*", default=["three"], help=f"of {', '.join(VIEWERS)}")
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--modules", type=Path, default=ROOT / "tests" / "viewer" / "node_modules")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     rows = [ours(read_glb(arguments.avatar))]
     for viewer in arguments.viewers:
         folder = arguments.out / viewer
