@@ -75,6 +75,7 @@ class EnrollOptions:
     remove_glasses: leave them off. seed: of everything random.
     pupil_distance_mm: 40 to 80, the head's size where it is known; the photo's irises and the average adult tell it otherwise, and
     make a child's head too large. field_backend, device: how the field is trained, see avatar3d.field.network.check_back_end.
+    head: the model that is fitted; None: the default head with calibrated landmarks.
     """
 
     face_index: int | None = None
@@ -87,6 +88,7 @@ class EnrollOptions:
     pupil_distance_mm: float | None = None
     field_backend: str = "numba"
     device: str = "cpu"
+    head: HeadModel | None = None
 
 
 class _Stopwatch:
@@ -131,7 +133,7 @@ def enroll(
 
     progress(0.08, "fitting the head")
     with watch("fit"):
-        head = fitting_head()
+        head = options.head or fitting_head()
         fit = fit_face(face.landmarks, face.blendshapes, width, height, taken.focal_px, head)
         fit, head = to_size(fit, head, head_size(fit, face.landmarks, head, options.pupil_distance_mm))
 
