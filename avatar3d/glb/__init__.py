@@ -37,7 +37,8 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.files import write_bytes
 from avatar3d.glb.core import Core
 from avatar3d.glb.extension import EXTENSION, EXTENSION_VERSION, extension
-from avatar3d.glb.gltf import GltfReader, GltfWriter, read_file
+from avatar3d.glb.gltf_reader import GltfReader, read_file
+from avatar3d.glb.gltf_writer import GltfWriter
 from avatar3d.glb.plain import plain_avatar
 from avatar3d.glb.read import avatar_of
 from avatar3d.text import printable

@@ -9,7 +9,8 @@ import numpy as np
 from PIL import Image
 
 from avatar3d.errors import InputError
-from avatar3d.glb.gltf import MAX_IMAGE_SIDE, GltfReader, Json
+from avatar3d.glb.gltf import Json
+from avatar3d.glb.gltf_reader import MAX_IMAGE_SIDE, GltfReader
 
 _COMPONENTS = {5120: "i1", 5121: "u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}

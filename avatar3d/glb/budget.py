@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from avatar3d.glb.gltf import GltfReader, Json
+from avatar3d.glb.gltf import Json
+from avatar3d.glb.gltf_reader import GltfReader
 from avatar3d.glb.table import MAX_FACES, MAX_WEIGHTS, PICTURES
 
 MAX_DRAWN_BYTES = 3 * 2**29  # enrolment's avatars take 0.33 of the 1.5 GiB

@@ -23,7 +23,8 @@ from avatar3d.avatar import (
     HairShells,
 )
 from avatar3d.geometry import smooth_normals
-from avatar3d.glb.gltf import ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER, GltfWriter, Json
+from avatar3d.glb.gltf import ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER, Json
+from avatar3d.glb.gltf_writer import GltfWriter
 from avatar3d.motion.code import ARKIT_NAMES, LOOK_INDICES, look_angles
 from avatar3d.motion.rotation import eye_rotation
 

@@ -7,7 +7,8 @@ import numpy as np
 from avatar3d.avatar import JOINT_NAMES, Avatar, BakedField, BakedMotion, FieldParams, HairShells
 from avatar3d.errors import WorkError
 from avatar3d.glb.core import Core, translation
-from avatar3d.glb.gltf import GltfWriter, Json, plain
+from avatar3d.glb.gltf import Json, plain
+from avatar3d.glb.gltf_writer import GltfWriter
 from avatar3d.glb.records import Writing
 
 EXTENSION = "AVATAR3D_neural"

@@ -17,7 +17,8 @@ from avatar3d.errors import InputError
 from avatar3d.geometry import unit
 from avatar3d.glb.accessors import accessor, image, node_places
 from avatar3d.glb.budget import MAX_DRAWN_BYTES
-from avatar3d.glb.gltf import GltfReader, Json
+from avatar3d.glb.gltf import Json
+from avatar3d.glb.gltf_reader import GltfReader
 from avatar3d.glb.records import outside
 from avatar3d.glb.table import DIMENSIONS, MAX_FACES, PICTURE_ROWS, ROWS
 from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_INDICES, NECK_M

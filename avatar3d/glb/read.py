@@ -16,7 +16,8 @@ from avatar3d.avatar import (
 )
 from avatar3d.camera import Camera
 from avatar3d.glb.budget import check_budget
-from avatar3d.glb.gltf import GltfReader, Json
+from avatar3d.glb.gltf import Json
+from avatar3d.glb.gltf_reader import GltfReader
 from avatar3d.glb.records import Reading
 from avatar3d.motion.code import ARKIT_NAMES, MotionCode
 from avatar3d.motion.retarget import Reach

@@ -12,7 +12,9 @@ import numpy as np
 
 from avatar3d.errors import InputError, WorkError
 from avatar3d.field.int8 import Bytes
-from avatar3d.glb.gltf import GltfReader, GltfWriter, Json, plain
+from avatar3d.glb.gltf import Json, plain
+from avatar3d.glb.gltf_reader import GltfReader
+from avatar3d.glb.gltf_writer import GltfWriter
 from avatar3d.glb.table import DIMENSIONS, PICTURE_ROWS, ROWS, Number, range_text
 
 ROUNDING = 1e-6  # of a range, by which 32-bit floats may lie outside
