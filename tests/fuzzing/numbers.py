@@ -51,7 +51,12 @@ def present(document: Json, row: Number) -> bool:
 
 
 def with_number(document: Json, body: bytes, row: Number, value: float, random: Random) -> bytes:
-    """The file with one number of a row, chosen by `random`, replaced by `value`; document and body are changed."""
+    """The file with one number of a row, chosen by `random`, replaced by `value`; the document is changed."""
+    return pack(document, _changed(document, body, row, value, random))
+
+
+def _changed(document: Json, body: bytes, row: Number, value: float, random: Random) -> bytes:
+    """The body with such a number, or the same body where the number is in the document."""
     if row.path == "mesh.targets":
         return _with_target(document, body, value, random)
     parent, key = random.choice(_parents(document, row.path))
@@ -59,7 +64,7 @@ def with_number(document: Json, body: bytes, row: Number, value: float, random: 
         reference = parent[key]
         view = document["bufferViews"][reference["bufferView"]]
         dtype = np.dtype(_DTYPES[reference["type"]])
-        return pack(document, _placed(body, view["byteOffset"], int(np.prod(reference["shape"])), dtype, value, random))
+        return _placed(body, view["byteOffset"], int(np.prod(reference["shape"])), dtype, value, random)
     if row.path.endswith("[]"):
         parent[key][random.randrange(len(parent[key]))] = value
     elif row.shape:
@@ -69,7 +74,7 @@ def with_number(document: Json, body: bytes, row: Number, value: float, random: 
         inner[random.randrange(len(inner))] = value
     else:
         parent[key] = value
-    return pack(document, body)
+    return body
 
 
 def _with_target(document: Json, body: bytes, value: float, random: Random) -> bytes:
@@ -77,7 +82,7 @@ def _with_target(document: Json, body: bytes, value: float, random: Random) -> b
     accessors = [document["accessors"][target["POSITION"]] for target in head["targets"]]
     sparse = random.choice([item["sparse"] for item in accessors if "sparse" in item])
     view = document["bufferViews"][sparse["values"]["bufferView"]]
-    return pack(document, _placed(body, view["byteOffset"], 3 * sparse["count"], np.dtype("<f4"), value, random))
+    return _placed(body, view["byteOffset"], 3 * sparse["count"], np.dtype("<f4"), value, random)
 
 
 def _placed(body: bytes, start: int, count: int, dtype: np.dtype[Any], value: float, random: Random) -> bytes:
@@ -116,8 +121,9 @@ class Numbers:
     def mutated(self, random: Random) -> bytes:
         """One such file."""
         data, rows = random.choice(self._files)
+        document, body = unpack(data)
         for _ in range(random.choice((1, 1, 2, 3))):
             row = random.choice(rows)
             value = random.choice(limits(row) * 4 + beyond(row))
-            data = with_number(*unpack(data), row, int(value) if row.whole else value, random)
-        return data
+            body = _changed(document, body, row, int(value) if row.whole else value, random)
+        return pack(document, body)
