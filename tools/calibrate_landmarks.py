@@ -22,6 +22,7 @@ from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.files import replacing
 from avatar3d.fitting.fit import fit_face
 from avatar3d.head.landmarks import nearest_on_skin, with_landmarks
+from avatar3d.head.mediapipe import INNER_LIP_LOWER, INNER_LIP_UPPER, INNER_LIPS, MESH_POINTS, MOUTH_ENDS
 from avatar3d.head.model import SKIN, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 from avatar3d.rendering.reference.raster import nearest, rasterise
@@ -34,8 +35,6 @@ CONFIDENCE_FLOOR = 0.15
 
 # The inner lip's ring is put on the model's own edges and stays there: photos could not tell a rolled lip from misplaced
 # points.
-UPPER_RING, LOWER_RING = (191, 80, 81, 82, 13, 312, 311, 310, 415), (95, 88, 178, 87, 14, 317, 402, 318, 324)
-MOUTH_ENDS = (78, 308)
 LOOK_M, LOOK_PX = 0.08, 800  # a frontal look at the mouth: 0.1 mm a pixel
 
 Face = tuple[FaceLandmarks, np.ndarray, int, int]
@@ -67,7 +66,7 @@ def calibrate(faces: dict[str, list[Face]], head: HeadModel) -> tuple[np.ndarray
 def lip_ring(head: HeadModel) -> dict[int, np.ndarray]:
     """{landmark: point (3,) metres} of the inner lips' ring on the template: where the closed lips meet, seen from in front."""
     points = head.landmark_points(head.vertices)
-    middle = points[list(UPPER_RING + LOWER_RING)].mean(0)
+    middle = points[list(INNER_LIPS)].mean(0)
     camera = Camera.orbit(0.0, 0.0, 2.0, LOOK_PX, LOOK_PX, LOOK_M, middle)
     skin = np.flatnonzero((head.part == SKIN) & (head.regions["lips"][head.faces].mean(1) > 0.3))
     drawn = nearest(rasterise(head.vertices, head.faces[skin], camera, np.zeros(len(skin), bool)))
@@ -77,7 +76,7 @@ def lip_ring(head: HeadModel) -> dict[int, np.ndarray]:
     row, column = np.divmod(drawn.pixel, LOOK_PX)
     ends = [abs(points[index, 0]) for index in MOUTH_ENDS]
     ring = {}
-    for landmarks, is_lower in ((UPPER_RING, False), (LOWER_RING, True)):
+    for landmarks, is_lower in ((INNER_LIP_UPPER, False), (INNER_LIP_LOWER, True)):
         for index in landmarks:
             here = np.flatnonzero((lower == is_lower) & (column == int(camera.project(points[index])[0][0])))
             edge = here[row[here].argmin() if is_lower else row[here].argmax()]
@@ -112,7 +111,7 @@ def _residual(face: Face, head: HeadModel) -> np.ndarray:
     # Without the fit's smooth offsets, which would take up a misplaced point's error.
     posed = head.shape(fit.identity) + head.expression_offsets(fit.expression)
     pixels, depth = fit.camera.project(head.landmark_points(posed))
-    shift_px = landmarks.points_px[:468, :2] - pixels
+    shift_px = landmarks.points_px[:MESH_POINTS, :2] - pixels
     in_plane = np.column_stack([shift_px * depth[:, None] / fit.camera.intrinsics[0, 0], np.zeros(len(depth))])
     normal = head.landmark_points(head.normals(posed))
     toward = fit.camera.center - head.landmark_points(posed)

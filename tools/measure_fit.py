@@ -21,12 +21,12 @@ from avatar3d.face import FaceTracker
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.fitting.fit import FaceFit, fit_face
 from avatar3d.head.landmarks import fitting_head
+from avatar3d.head.mediapipe import DEPTH_POINTS, MESH_POINTS
 from avatar3d.head.model import HeadModel
 
 SCAN_SAMPLES = 6  # random points on each scan triangle
 ICP_ROUNDS = 40
 ICP_KEEP = 90  # percentile of distances that steers the alignment
-DEPTHS = {"nose": (1, 4), "chin": (152, 175, 199), "forehead": (10, 151), "cheeks": (234, 454)}  # MediaPipe indices
 
 
 def read_scan(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -99,7 +99,7 @@ def depth_errors(points: np.ndarray, targets: np.ndarray) -> dict[str, float]:
     """How far (468, 3) m of the head frame stand out of (468, 3) mm of the scan after a similarity, by part of the face, mm."""
     scale, rotation, shift = similarity(targets, points)
     off = 1000 * (points - (scale * targets @ rotation + shift))[:, 2]
-    return {name: round(float(off[list(indices)].mean()), 2) for name, indices in DEPTHS.items()}
+    return {name: round(float(off[list(indices)].mean()), 2) for name, indices in DEPTH_POINTS.items()}
 
 
 def measure(obj: Path, photo: Path, head: HeadModel, tracker: FaceTracker) -> dict[str, object]:
@@ -124,7 +124,7 @@ def measure(obj: Path, photo: Path, head: HeadModel, tracker: FaceTracker) -> di
         points = tracked.landmarks.points_px + np.array([left, 0, 0])
         landmarks.append(FaceLandmarks(points, tracked.landmarks.presence))
         blendshapes.append(tracked.blendshapes)
-    true_points = _triangulate(projections, [item.points_px[:468, :2] for item in landmarks])
+    true_points = _triangulate(projections, [item.points_px[:MESH_POINTS, :2] for item in landmarks])
 
     report: dict[str, object] = {}
     used = np.unique(head.landmark_tri)
@@ -168,7 +168,7 @@ def _held_out(
     scale = (true_points @ rotation.T + translation)[:, 2].mean() / local[:, 2].mean()
     world = (local * scale - translation) @ np.linalg.inv(rotation).T
     projected = np.c_[world, np.ones(len(world))] @ other_projection.T
-    error = np.linalg.norm(projected[:, :2] / projected[:, 2:] - other.points_px[:468, :2], axis=1)
+    error = np.linalg.norm(projected[:, :2] / projected[:, 2:] - other.points_px[:MESH_POINTS, :2], axis=1)
     return float(100 * error.mean() / other.iod_px)
 
 

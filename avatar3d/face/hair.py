@@ -12,11 +12,11 @@ import numpy as np
 from avatar3d.face.crop import Square, cut
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.networks import Network, load_network
+from avatar3d.head.mediapipe import CHIN, FOREHEAD_TOP, TEMPLES
 from avatar3d.resources import asset_path
 
 HAIR_FILE = "hair_segmenter.tflite"  # in assets/
 INPUT_SIZE = 512  # the network's input, pixels
-CHIN, FOREHEAD_TOP, TEMPLES = 152, 10, (234, 454)  # landmarks: the ends of the face's axis, its sides
 # Two views: side over the face's axis, and how far up the axis the centre lies. The close one draws finer outlines and takes
 # neighbours' hair for this head's; the wide one, seen in the mirror, has room about the head. On masks drawn by hand of eight
 # photos the median IoU is .85 of the wide view alone and its mirror image, .89 of the close one, .90 of both as they are joined.

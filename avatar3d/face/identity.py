@@ -13,10 +13,9 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.extras import install_extra
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.tracker import FaceTracker
+from avatar3d.head.mediapipe import FIVE_POINTS
 
 MODEL = "dlib_face_recognition_resnet_model_v1.dat"
-# dlib's five points as MediaPipe indices: outer and inner corner of the subject's left eye, of the right eye, base of the nose.
-FIVE_POINTS = (263, 362, 33, 133, 2)
 SAME_PERSON, OTHER_PERSON = 0.43, 0.8  # distances that pictures of one person reach, and that those of two people start at
 
 

@@ -11,20 +11,10 @@ import numpy as np
 from avatar3d.face.crop import Square, cut
 from avatar3d.face.detector import FaceBox
 from avatar3d.face.networks import Network
+from avatar3d.head.mediapipe import LEFT_EYE_CORNERS, MESH_POINTS, MIRRORED_PAIRS, POINTS, RIGHT_EYE_CORNERS
 
 INPUT_SIZE = 256  # the network's input, pixels
 CROP_MARGIN = 1.5  # crop side over the face's extent, as the network was trained
-RIGHT_EYE_CORNERS = (33, 133)  # of the subject: outer, inner
-LEFT_EYE_CORNERS = (263, 362)
-# Pairs (subject's right, subject's left) spread over the face, whose difference is the head's left-right
-# axis.
-MIRRORED_PAIRS = ((33, 263), (133, 362), (127, 356), (234, 454), (93, 323), (61, 291))
-
-# The outline of the face in order, from the forehead's top toward the subject's left.
-FACE_OVAL = (
-    10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377, 152, 148, 176, 149, 150, 136,
-    172, 58, 132, 93, 234, 127, 162, 21, 54, 103, 67, 109,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,12 +53,12 @@ class FaceLandmarks:
     @property
     def box_px(self) -> np.ndarray:
         """(4,) x0, y0, x1, y1 about the 468 mesh points."""
-        points = self.points_px[:468, :2]
+        points = self.points_px[:MESH_POINTS, :2]
         return np.concatenate([points.min(axis=0), points.max(axis=0)])
 
     def outside_share(self, width: int, height: int) -> float:
         """Share of the 468 mesh points that lie outside a picture of this size."""
-        x, y = self.points_px[:468, 0], self.points_px[:468, 1]
+        x, y = self.points_px[:MESH_POINTS, 0], self.points_px[:MESH_POINTS, 1]
         return float(((x < 0) | (y < 0) | (x > width) | (y > height)).mean())
 
     def _eye_centres(self) -> tuple[np.ndarray, np.ndarray]:
@@ -88,7 +78,7 @@ def square_from_landmarks(landmarks: FaceLandmarks) -> Square:
     """The network's crop about landmarks found before: upright to the eyes, centred on the mesh's extent."""
     angle = landmarks.roll_rad
     turned = Square(0.0, 0.0, 1.0, angle)
-    local = turned.from_image(landmarks.points_px[:468, :2])
+    local = turned.from_image(landmarks.points_px[:MESH_POINTS, :2])
     low, high = local.min(axis=0), local.max(axis=0)
     x, y = turned.to_image((low + high) / 2)
     return Square(float(x), float(y), float((high - low).max()) * CROP_MARGIN, angle)
@@ -98,7 +88,7 @@ def landmarks_in(network: Network, rgb: np.ndarray, square: Square) -> FaceLandm
     """Landmarks of the face in `square` of a (H, W, 3) uint8 sRGB picture."""
     picture = cut(rgb, square, INPUT_SIZE, cv2.BORDER_REPLICATE)
     outputs = network.run(picture[None].astype(np.float32) / 255.0)
-    local = outputs[0].reshape(478, 3).astype(np.float64) / INPUT_SIZE
+    local = outputs[0].reshape(POINTS, 3).astype(np.float64) / INPUT_SIZE
     points = np.column_stack([square.to_image(local[:, :2]), local[:, 2] * square.side])
     logit = float(outputs[1].ravel()[0])
     return FaceLandmarks(points, 1.0 / (1.0 + math.exp(-max(-80.0, min(80.0, logit)))))

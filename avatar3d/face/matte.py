@@ -11,6 +11,7 @@ from avatar3d import models
 from avatar3d.face.crop import Square, cut
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.networks import MATTE_FILE, Network, load_network
+from avatar3d.head.mediapipe import MESH_POINTS
 
 INPUT_SIZE = 256  # the network's input, pixels
 NEAR_VIEW = 2.6  # side of the head's view over the face's height (chin to hairline): head, hair and neck
@@ -30,7 +31,7 @@ def person_matte(rgb: np.ndarray, landmarks: FaceLandmarks, model_path: Path | N
     """
     network = load_network(model_path or models.path(MATTE_FILE), None, threads)
     face_height = float(landmarks.box_px[3] - landmarks.box_px[1])
-    centre = landmarks.points_px[:468, :2].mean(axis=0) - (0.0, LIFT * face_height)
+    centre = landmarks.points_px[:MESH_POINTS, :2].mean(axis=0) - (0.0, LIFT * face_height)
     near = Square(float(centre[0]), float(centre[1]), NEAR_VIEW * face_height)
     far = Square(near.x, near.y, FAR_VIEW * face_height)
     # Only the far view's part of the picture is worked on.

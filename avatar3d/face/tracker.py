@@ -23,6 +23,7 @@ from avatar3d.face.landmarks import (
     square_from_landmarks,
 )
 from avatar3d.face.networks import LANDMARKER_FILE, Network, load_network
+from avatar3d.head.mediapipe import DETECTOR_POINTS
 
 MIN_PRESENCE = 0.5  # the landmark network's own operating point
 SURE_SCORE = 0.8  # a detection this sure is a face even where the landmark network gives up, as in profile
@@ -193,7 +194,7 @@ class FaceTracker:
                 f"no face found in the box {given} of {name} ({width}×{height}); it scored {found.presence:.2f} of the "
                 f"{MIN_PRESENCE:.2f} needed. Give a box from the brows to the chin."
             )
-        eyes_to_ears = found.points_px[[468, 473, 1, 13, 234, 454], :2]
+        eyes_to_ears = found.points_px[list(DETECTOR_POINTS), :2]
         return FaceBox(found.presence, np.array([x, y, x + box_width, y + box_height]), eyes_to_ears), found
 
     def _no_face_sentence(self, rgb: np.ndarray, name: str, search: Detection) -> str:

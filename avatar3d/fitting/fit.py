@@ -16,11 +16,8 @@ import scipy.sparse as sp
 
 from avatar3d.camera import Camera
 from avatar3d.errors import InputError
-from avatar3d.face.landmarks import FACE_OVAL, FaceLandmarks
+from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.fitting.neutral import (
-    INNER_LIP_LOWER,
-    INNER_LIP_UPPER,
-    MOUTH_CORNERS,
     ROLL_MAX,
     lower_teeth_edge,
     motion_weights,
@@ -30,6 +27,18 @@ from avatar3d.fitting.neutral import (
 from avatar3d.fitting.offsets import offset_field
 from avatar3d.fitting.own_shapes import own_shapes, shut_lids
 from avatar3d.fitting.solver import descend
+from avatar3d.head.mediapipe import (
+    FACE_OVAL,
+    INNER_LIP_LOWER,
+    INNER_LIP_MIDDLES,
+    INNER_LIP_UPPER,
+    IRIS_CENTRES,
+    LEFT_EYE,
+    LIPS_INNER,
+    LIPS_OUTER,
+    MOUTH_CORNERS,
+    RIGHT_EYE,
+)
 from avatar3d.head.model import EYES, KAPPA_RAD, HeadModel
 from avatar3d.head.rig import gaze_angles
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
@@ -60,12 +69,6 @@ LIP_GAP_WEIGHT, CORNER_WEIGHT = 1.5, 0.6
 # Shapes can add up to a face turned up within its skull: a nod belongs to the pose, or noses droop to make up for it.
 NOD_SIGMA_DEG = 0.4
 
-EYES_AND_LIPS = (
-    33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246, 263, 249, 390, 373, 374, 380, 381, 382, 362, 398,
-    384, 385, 386, 387, 388, 466, 61, 146, 91, 181, 84, 17, 314, 405, 321, 375, 291, 409, 270, 269, 267, 0, 37, 39, 40, 185, 78,
-    95, 88, 178, 87, 14, 317, 402, 318, 324, 308, 415, 310, 311, 312, 13, 82, 81, 80, 191,
-)  # fmt: skip
-IRIS_CENTRES = (473, 468)  # left, right of the subject
 MM = 1000.0
 
 
@@ -209,7 +212,7 @@ def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
     shapes = (spread @ np.moveaxis(controls, 0, 1).reshape(controls.shape[1], -1)).reshape(-1, count, 3)
     weight = np.sqrt(np.clip(np.asarray(head.landmark_confidence, np.float64), 0.1, 1.0))
     weight[list(FACE_OVAL)] *= OUTLINE_WEIGHT
-    weight[list(EYES_AND_LIPS)] *= FEATURE_WEIGHT
+    weight[[*LEFT_EYE, *RIGHT_EYE, *LIPS_OUTER, *LIPS_INNER]] *= FEATURE_WEIGHT
     expressions = len(head.control_expression)
     return _Basis(
         template=head.landmark_points(head.vertices).astype(np.float64) * MM,
@@ -303,7 +306,7 @@ def _rest_rows(basis: _Basis) -> tuple[np.ndarray, np.ndarray]:
     shapes = np.zeros_like(basis.shapes)
     shapes[: basis.identity_count] = basis.shapes[: basis.identity_count]
     gap = (shapes[:, INNER_LIP_UPPER, 1] - shapes[:, INNER_LIP_LOWER, 1]).T * LIP_GAP_WEIGHT
-    corners = (shapes[:, MOUTH_CORNERS, 1] - shapes[:, [13], 1]).T * CORNER_WEIGHT
+    corners = (shapes[:, MOUTH_CORNERS, 1] - shapes[:, [INNER_LIP_MIDDLES[0]], 1]).T * CORNER_WEIGHT
     y, z = (basis.template - basis.template.mean(0))[:, 1:].T
     nod = (shapes[..., 2] @ y - shapes[..., 1] @ z) / ((y * y + z * z).sum() * np.radians(NOD_SIGMA_DEG))
     rows = np.concatenate([gap, corners, nod[None]])

@@ -9,17 +9,22 @@ from avatar3d.camera import Camera
 from avatar3d.fitting.offsets import offset_field
 from avatar3d.fitting.solver import descend
 from avatar3d.geometry import smoothstep
+from avatar3d.head.mediapipe import (
+    INNER_LIP_LOWER,
+    INNER_LIP_MIDDLES,
+    INNER_LIP_UPPER,
+    INNER_LIPS,
+    LEFT_EYE_CORNERS,
+    LIPS_OUTER,
+    MOUTH_CORNERS,
+    MOUTH_ENDS,
+    OUTER_LIP_MIDDLES,
+    RIGHT_EYE_CORNERS,
+)
 from avatar3d.head.model import MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 from avatar3d.rendering.reference.raster import nearest, rasterise
 
-INNER_LIP_UPPER = (191, 80, 81, 82, 13, 312, 311, 310, 415)
-INNER_LIP_LOWER = (95, 88, 178, 87, 14, 317, 402, 318, 324)
-LIPS_OUTER = (61, 146, 91, 181, 84, 17, 314, 405, 321, 375, 291, 409, 270, 269, 267, 0, 37, 39, 40, 185)
-MOUTH_CORNERS = (61, 291)
-UPPER_LIP, LOWER_LIP = 0, 17  # middle of their outer edges
-EYE_CORNERS = (33, 263)
-MOUTH_ENDS = (78, 308)  # of the opening
 MM = 1000.0
 
 # Which shapes may close the mouth and level its corners; rolls would hide the lips instead.
@@ -86,10 +91,10 @@ def neutral_head(head: HeadModel, vertices: np.ndarray, expression: np.ndarray) 
         return x[..., upper, 1] - x[..., lower, 1]
 
     def lift(x: np.ndarray) -> np.ndarray:
-        return x[..., corners, 1] - x[..., [13], 1]
+        return x[..., corners, 1] - x[..., [INNER_LIP_MIDDLES[0]], 1]
 
     def held(x: np.ndarray) -> np.ndarray:
-        return np.concatenate([x[..., corners, 0], x[..., [UPPER_LIP, LOWER_LIP], 1]], axis=-1)
+        return np.concatenate([x[..., corners, 0], x[..., list(OUTER_LIP_MIDDLES), 1]], axis=-1)
 
     # The template's own mouth is closed, so its landmarks' gap is what closed lips look like to the embedding.
     rows = np.concatenate([
@@ -112,7 +117,8 @@ def relaxed_mouth(head: HeadModel, vertices: np.ndarray, expression: np.ndarray)
     share = MOST_RELAXED * float(smoothstep(*MOVED, np.array(_liveliness(expression))))
     points, average = (head.landmark_points(v).astype(np.float64) * MM for v in (vertices, head.vertices))
     lips = np.array([*LIPS_OUTER, *INNER_LIP_UPPER, *INNER_LIP_LOWER, *MOUTH_ENDS])
-    size = np.linalg.norm(np.subtract(*points[list(EYE_CORNERS)])) / np.linalg.norm(np.subtract(*average[list(EYE_CORNERS)]))
+    outer = [RIGHT_EYE_CORNERS[0], LEFT_EYE_CORNERS[0]]
+    size = np.linalg.norm(np.subtract(*points[outer])) / np.linalg.norm(np.subtract(*average[outer]))
     wish = np.zeros_like(points)
     scale = np.full(3, size)
     # How wide a mouth is, the fit tells fairly even of a smile.
@@ -133,7 +139,7 @@ def place_teeth(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
 
     Identity shapes move lips and teeth apart, and the template's own teeth sit too high to show in a smile.
     """
-    ring = [*INNER_LIP_UPPER, *INNER_LIP_LOWER]
+    ring = list(INNER_LIPS)
     line = head.landmark_points(vertices)[ring].mean(0)
     depth = line[2] - head.landmark_points(head.vertices)[ring, 2].mean()
     teeth = head.vertex_part == TEETH
@@ -154,7 +160,7 @@ def lower_teeth_edge(head: HeadModel, vertices: np.ndarray, weights: np.ndarray)
     row = (head.vertex_part == TEETH) & still
     front = row & (np.abs(head.vertices[:, 0]) < FRONT_TEETH_M)
     posed = vertices + head.expression_offsets(weights)
-    lip = head.landmark_points(posed)[14, 1] + SMILE_GAP_M
+    lip = head.landmark_points(posed)[INNER_LIP_MIDDLES[1], 1] + SMILE_GAP_M
     lowered = vertices.copy()
     lowered[row, 1] -= share * float(np.clip(posed[front, 1].min() - lip, 0, MAX_LOWERING_M))
     return lowered
@@ -206,7 +212,7 @@ def _seen_between(head: HeadModel, vertices: np.ndarray) -> tuple[np.ndarray, ..
 
     None where nothing is seen.
     """
-    middle = head.landmark_points(vertices)[[*INNER_LIP_UPPER, *INNER_LIP_LOWER]].mean(0).astype(np.float64)
+    middle = head.landmark_points(vertices)[list(INNER_LIPS)].mean(0).astype(np.float64)
     camera = Camera.orbit(0.0, 0.0, LOOK_DISTANCE_M, LOOK_PX, LOOK_PX, LOOK_M, middle)
     near = (np.abs(vertices[:, :2] - middle[:2]) < 0.6 * LOOK_M).all(1)
     faces = np.flatnonzero(near[head.faces].any(1))

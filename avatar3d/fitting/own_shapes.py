@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from avatar3d.head.mediapipe import LID_MIDDLES
 from avatar3d.head.model import LASHES, MOUTH_BAG, SKIN, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 
 # Lids must close to the line and looks turn no skin of their own: these stay the model's.
 KEPT_STEMS = ("eyeBlink", "eyeWide", "eyeLook", "tongueOut")
 MOVING_M = 0.0015  # a shape that moves a vertex this far takes half of its full share there
-# Upper and lower lid in the middle of the [left, right] eye; landmarks this far past each other are lids that show no eye between
+# Landmarks of LID_MIDDLES this far past each other are lids that show no eye between
 # them, from in front, on the model and on fitted heads alike (they meet at 0.85 of the model's blink, at 0.75 to 0.85 of theirs).
-LID_LANDMARKS = ((386, 374), (159, 145))
 SHUT_M = 0.0005
 SHUT_RANGE = (0.5, 1.3)  # of the model's blink; outside it the landmarks are wrong
 FLOOR = 0.08  # of the weights' squares: a faint expression says little of what its full strength looks like
@@ -43,7 +43,7 @@ def shut_lids(head: HeadModel, neutral: np.ndarray, shapes: np.ndarray, weights:
     neutral (V, 3), shapes (52, V, 3), metres; weights (52,). So a blink of one means shut lids on every head, whoever was tracked.
     """
     shapes, weights = shapes.copy(), np.array(weights)
-    for side, pair in zip(("Left", "Right"), LID_LANDMARKS, strict=True):
+    for side, pair in zip(("Left", "Right"), LID_MIDDLES, strict=True):
         k = ARKIT_INDEX["eyeBlink" + side]
         (upper, lower), (up, down) = (head.landmark_points(points)[list(pair), 1] for points in (neutral, shapes[k]))
         share = float(np.clip((upper - lower + SHUT_M) / max(down - up, 1e-6), *SHUT_RANGE))

@@ -14,19 +14,17 @@ from avatar3d.camera import Camera
 from avatar3d.errors import InputError
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.fitting.fit import FaceFit
+from avatar3d.head.mediapipe import IRIS_EDGES, LID_MIDDLES
 from avatar3d.head.model import HeadModel
 
 # Visible iris, white to white: 11.68 ± 0.42 mm in adults (Hashemi et al. 2005), and 5 % less in children of two years.
 IRIS_MM, IRIS_SPREAD = 11.7, 0.04
-# An iris' edges right and left, above and below, in MediaPipe's numbering, of the left and the right eye. The network draws them a
-# tenth too wide and as much too low; their mean is nearer the truth.
-IRIS_EDGES = ((474, 476, 475, 477), (469, 471, 470, 472))
+# The network draws irises a tenth too wide and as much too low; the mean of both diameters is nearer the truth.
 # Of a measured diameter: the network's own (7 % small on the scanned `james`; 10.9, 10.9 and 9.5 mm on three photos of one man), and
 # what a small picture adds. Half of what the two eyes differ by is added, which a turned or lowered head makes large.
 IRIS_NOISE, IRIS_NOISE_PX = 0.035, 0.6
 # Half-closed lids hide an iris: under this share of its diameter between them (lids at rest show 0.8 of it) it is a guess.
 LEAST_OPENING = 0.45
-LIDS = ((386, 374), (159, 145))
 # Pupils of adults stand 63 ± 3.6 mm apart (Dodgson 2004); children's 50 mm at five years, which only --pd can tell.
 PUPILS_MM = 63.0
 # The whole face varies less than the eyes' distance: its size, as the template's is at PUPILS_MM, counts as much again.
@@ -90,7 +88,7 @@ def _iris(fit: FaceFit, landmarks: FaceLandmarks, eyes: np.ndarray) -> tuple[flo
     points = landmarks.points_px[:, :2]
     focal = float(np.diag(fit.camera.intrinsics)[:2].mean())
     diameters, pixels = [], []
-    for (right, left, top, bottom), (upper, lower), eye in zip(IRIS_EDGES, LIDS, eyes, strict=True):
+    for (right, left, top, bottom), (upper, lower), eye in zip(IRIS_EDGES, LID_MIDDLES, eyes, strict=True):
         across = float(np.linalg.norm(points[right] - points[left]) + np.linalg.norm(points[top] - points[bottom])) / 2
         if np.linalg.norm(points[upper] - points[lower]) < LEAST_OPENING * across:
             continue

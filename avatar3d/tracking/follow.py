@@ -10,6 +10,7 @@ import numpy as np
 from avatar3d.face.detector import FaceBox
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.tracker import MIN_PRESENCE, FaceTracker
+from avatar3d.head.mediapipe import MESH_POINTS
 
 # Landmarks jump when the network starts to follow something else; a head does not move by half its width in a frame.
 MAX_JUMP = 0.5  # of the face's width
@@ -138,11 +139,13 @@ def _width(landmarks: FaceLandmarks) -> float:
 
 
 def _shift(before: FaceLandmarks, after: FaceLandmarks) -> float:
-    return float(np.linalg.norm(before.points_px[:468, :2].mean(axis=0) - after.points_px[:468, :2].mean(axis=0)))
+    return float(
+        np.linalg.norm(before.points_px[:MESH_POINTS, :2].mean(axis=0) - after.points_px[:MESH_POINTS, :2].mean(axis=0))
+    )
 
 
 def _spread(before: FaceLandmarks, after: FaceLandmarks) -> float:
-    return float(np.linalg.norm(before.points_px[:468, :2] - after.points_px[:468, :2], axis=1).mean())
+    return float(np.linalg.norm(before.points_px[:MESH_POINTS, :2] - after.points_px[:MESH_POINTS, :2], axis=1).mean())
 
 
 def _jumped(before: FaceLandmarks, after: FaceLandmarks) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from avatar3d.face.landmarks import LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS
+from avatar3d.head.mediapipe import EYE_CORNERS, IRIS_CENTRES
 from avatar3d.motion.code import ARKIT_INDEX, LOOK_INDICES, LOOK_MAX_RAD
 
 CV_TO_WORLD = np.diag([1.0, -1.0, -1.0])  # camera axes to a world that is seen in a mirrorless picture: x right, y up, z nearer
@@ -23,9 +23,6 @@ VERGENCE_FRAMES = 90  # the running mean's memory, once so many frames were seen
 UPWARD_RAD = 0.07
 CLOSED_EYE = 0.55  # an eyeBlink above this hides the iris
 GAZE_MAX_RAD = 0.7
-LEFT_IRIS, RIGHT_IRIS = 473, 468
-CORNERS = (LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS)
-IRISES = (LEFT_IRIS, RIGHT_IRIS)
 BLINKS = [ARKIT_INDEX["eyeBlinkLeft"], ARKIT_INDEX["eyeBlinkRight"]]
 
 
@@ -71,8 +68,8 @@ class Eyes:
         seen = np.clip((CLOSED_EYE - weights[BLINKS]) / CLOSED_EYE, 0, 1)
         for eye in range(2):
             projected = head.project(np.stack([places.centres[eye], places.corners[eye]]))
-            centre = points_px[list(CORNERS[eye]), :2].mean(axis=0) + projected[0] - projected[1]
-            offset = (points_px[IRISES[eye], :2] - centre) / (px_per_m * places.radius)
+            centre = points_px[list(EYE_CORNERS[eye]), :2].mean(axis=0) + projected[0] - projected[1]
+            offset = (points_px[IRIS_CENTRES[eye], :2] - centre) / (px_per_m * places.radius)
             across, up = np.clip(offset[0], -0.9, 0.9), np.clip(-offset[1], -0.9, 0.9)
             toward = np.array([across, up, np.sqrt(max(1 - across**2 - up**2, 0.05))])
             local = (CV_TO_WORLD @ head.rotation).T @ (toward / np.linalg.norm(toward))

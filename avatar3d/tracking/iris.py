@@ -10,13 +10,9 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
-from avatar3d.face.landmarks import LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS, FaceLandmarks
+from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.head.mediapipe import EYE_CORNERS, EYE_LOOPS, IRISES
 
-# The edge of each eye's opening, from the outer corner along the lower lid and back along the upper one.
-RIGHT_LIDS = (33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246)
-LEFT_LIDS = (263, 249, 390, 373, 374, 380, 381, 382, 362, 398, 384, 385, 386, 387, 388, 466)
-RIGHT_IRIS, LEFT_IRIS = (468, 469, 470, 471, 472), (473, 474, 475, 476, 477)  # the middle, then four points of the edge
-EYES = ((LEFT_LIDS, LEFT_EYE_CORNERS, LEFT_IRIS), (RIGHT_LIDS, RIGHT_EYE_CORNERS, RIGHT_IRIS))
 RADIUS = 10.0  # pixels of the iris in the patch that is looked at
 IRIS_PER_EYE = 0.2  # radius of an iris over the width of an eye opening, of adults (11.7 mm across, 29 mm wide)
 RADII = (0.85, 1.0, 1.15)  # in units of it
@@ -40,7 +36,7 @@ def with_irises(rgb: np.ndarray, landmarks: FaceLandmarks) -> FaceLandmarks:
     Both eyes turn as one, so both are moved by what agrees best with the two of them, in widths of each eye.
     """
     points = np.array(landmarks.points_px)
-    seen = [look for eye in EYES if (look := _look(rgb, points, *eye)) is not None]
+    seen = [look for eye in zip(EYE_LOOPS, EYE_CORNERS, IRISES, strict=True) if (look := _look(rgb, points, *eye)) is not None]
     if not seen:
         return landmarks
     share = np.mean([look.share for look in seen], axis=0)

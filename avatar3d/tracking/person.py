@@ -14,13 +14,13 @@ import numpy as np
 from avatar3d.errors import InputError
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.fitting.fit import fit_face, photo_intrinsics
-from avatar3d.fitting.own_shapes import LID_LANDMARKS
 from avatar3d.head.landmarks import fitting_head
+from avatar3d.head.mediapipe import EYE_CORNERS, LID_MIDDLES, MESH_POINTS
 from avatar3d.motion.calibrate import Teacher
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, look_angles
 from avatar3d.motion.mix import mix
 from avatar3d.motion.rotation import matrix_quaternion
-from avatar3d.tracking.gaze import BLINKS, CORNERS, CV_TO_WORLD, Eyes, Pinhole, looking
+from avatar3d.tracking.gaze import BLINKS, CV_TO_WORLD, Eyes, Pinhole, looking
 from avatar3d.tracking.pose import FaceMotion
 from avatar3d.tracking.solve import FIRST_ROUNDS, LOOKS, MM, PLACES, ROUNDS, PersonHead, Solution, person_head, solve
 
@@ -58,8 +58,8 @@ def harm(landmarks: FaceLandmarks, network: np.ndarray, facing: float, moved_px:
 
 def lid_opening(points_px: np.ndarray) -> float:
     """Mean gap between the lids over the eyes' width of (478, 2+) landmarks; 0.3 to 0.4 are open eyes."""
-    inner, outer = (points_px[[pair[side] for pair in CORNERS], :2] for side in (0, 1))
-    upper, lower = (points_px[[pair[side] for pair in LID_LANDMARKS], :2] for side in (0, 1))
+    inner, outer = (points_px[[pair[side] for pair in EYE_CORNERS], :2] for side in (0, 1))
+    upper, lower = (points_px[[pair[side] for pair in LID_MIDDLES], :2] for side in (0, 1))
     width = np.linalg.norm(inner - outer, axis=1).mean()
     return float(np.linalg.norm(upper - lower, axis=1).mean() / max(width, 1e-6))
 
@@ -111,7 +111,7 @@ class HeadFinder:
         before, self._before = self._before, landmarks
         if before is None or landmarks.iod_px < MIN_IOD_PX:
             return
-        moved = float(np.linalg.norm(landmarks.points_px[:468, :2] - before.points_px[:468, :2], axis=1).mean())
+        moved = float(np.linalg.norm(landmarks.points_px[:MESH_POINTS, :2] - before.points_px[:MESH_POINTS, :2], axis=1).mean())
         frame = _Frame(
             harm(landmarks, network, facing, moved), lid_opening(landmarks.points_px), landmarks, np.array(network, np.float64)
         )

@@ -8,20 +8,16 @@ from functools import cached_property, lru_cache
 import cv2
 import numpy as np
 
-from avatar3d.face.landmarks import FACE_OVAL, FaceLandmarks
+from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.head.landmarks import fitting_head
+from avatar3d.head.mediapipe import EYE_CORNERS, FACE_OVAL, MESH_POINTS, STABLE
 from avatar3d.motion.code import NECK_M, MotionCode, look_angles
 from avatar3d.motion.rotation import matrix_quaternion
-from avatar3d.tracking.gaze import CORNERS, CV_TO_WORLD, EyePlaces, Eyes, Pinhole, looking
+from avatar3d.tracking.gaze import CV_TO_WORLD, EyePlaces, Eyes, Pinhole, looking
 
 # A video seldom says its focal length; 1.6 times the longer side is a webcam or phone at arm's length (photos use the same).
 FOCAL_PRIOR = 1.6
 # Points that move with speech or slide on the outline say little of the pose: weights of the pose fit by landmark group.
-STABLE = (
-    1, 2, 4, 5, 6, 8, 9, 19, 27, 28, 33, 45, 48, 51, 56, 64, 66, 94, 98, 107, 115, 122, 129, 130, 133, 151, 168, 174, 188, 190,
-    193, 195, 196, 197, 209, 217, 220, 226, 236, 243, 244, 248, 257, 258, 263, 275, 278, 281, 286, 294, 296, 327, 336, 344, 351,
-    358, 359, 362, 399, 412, 414, 417, 419, 420, 437, 440, 456, 463, 464, 465,
-)  # fmt: skip
 STABLE_WEIGHT, OTHER_WEIGHT, OUTLINE_WEIGHT = 1.0, 0.35, 0.08
 ROBUST_PX_PER_IOD = 0.03  # residual, in distances between the eyes, at which a point's weight starts to fall
 POSE_STEPS = 4  # Gauss-Newton steps from the last frame's pose, at most; a fifth changes it by less than 1e-4 rad
@@ -45,7 +41,7 @@ class LandmarkBasis:
     def eye_places(self) -> EyePlaces:
         """For measuring the gaze."""
         return EyePlaces(
-            self.eye_centres, np.stack([self.template[list(pair)].mean(axis=0) for pair in CORNERS]), self.eye_radius
+            self.eye_centres, np.stack([self.template[list(pair)].mean(axis=0) for pair in EYE_CORNERS]), self.eye_radius
         )
 
 
@@ -79,7 +75,7 @@ class FaceMotion:
     _posed: bool = False
     _translation: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 0.6]))
     _rest: np.ndarray | None = None
-    _shape: np.ndarray = field(default_factory=lambda: np.zeros((468, 3)))
+    _shape: np.ndarray = field(default_factory=lambda: np.zeros((MESH_POINTS, 3)))
     _shape_count: int = 0
     _eyes: Eyes = field(default_factory=Eyes)
     residual_iod: float = 0.0
@@ -87,14 +83,14 @@ class FaceMotion:
     def __post_init__(self) -> None:
         focal = self.focal_px or FOCAL_PRIOR * max(self.width, self.height)
         self.intrinsics = np.array([[focal, 0, self.width / 2], [0, focal, self.height / 2], [0, 0, 1.0]])
-        self._weight = np.full(468, OTHER_WEIGHT)
+        self._weight = np.full(MESH_POINTS, OTHER_WEIGHT)
         self._weight[list(STABLE)] = STABLE_WEIGHT
         self._weight[list(FACE_OVAL)] = OUTLINE_WEIGHT
 
     def code(self, landmarks: FaceLandmarks, weights: np.ndarray, time_ns: int, sequence: int) -> MotionCode:
         """The motion code of this frame. weights: (52,) from the blendshape network."""
         basis = landmark_basis()
-        points = landmarks.points_px[:468, :2]
+        points = landmarks.points_px[:MESH_POINTS, :2]
         model = basis.template + self._shape + np.tensordot(weights, basis.shapes, 1)
         self._solve(model, points, landmarks.iod_px)
         self._learn_shape(model, points)

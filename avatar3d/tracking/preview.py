@@ -10,6 +10,7 @@ import numpy as np
 
 from avatar3d.camera import Camera
 from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.head.mediapipe import IRISES, MESH_POINTS, NOSE_TIP
 from avatar3d.head.model import LASHES, HeadModel
 from avatar3d.head.rig import pose
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode, quaternion_matrix
@@ -113,13 +114,13 @@ def _face_colors(head: HeadModel) -> np.ndarray:
 def draw_landmarks(picture: np.ndarray, landmarks: FaceLandmarks, code: MotionCode, scale: float) -> None:
     """Dots, irises and the head's three axes onto a picture that is `scale` times the frame; in place."""
     points = landmarks.points_px[:, :2] * scale
-    for x, y in points[:468]:
+    for x, y in points[:MESH_POINTS]:
         cv2.circle(picture, (round(x), round(y)), 1, MESH_COLOR, -1, cv2.LINE_AA)
-    for iris in (468, 473):
-        radius = float(np.linalg.norm(points[iris + 1 : iris + 5] - points[iris], axis=1).mean())
+    for iris, *edge in IRISES[::-1]:
+        radius = float(np.linalg.norm(points[edge] - points[iris], axis=1).mean())
         cv2.circle(picture, (round(points[iris, 0]), round(points[iris, 1])), max(1, round(radius)), IRIS_COLOR, 1, cv2.LINE_AA)
     axes = quaternion_matrix(code.rotation)
-    nose = points[1]
+    nose = points[NOSE_TIP]
     for axis, color in enumerate(AXIS_COLORS):
         tip = nose + axes[:2, axis] * (1, -1) * landmarks.iod_px * scale * AXIS_LENGTH
         cv2.arrowedLine(picture, (round(nose[0]), round(nose[1])), (round(tip[0]), round(tip[1])), color, 2, cv2.LINE_AA)

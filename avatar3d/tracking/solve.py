@@ -12,15 +12,28 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from avatar3d.face.landmarks import FACE_OVAL
 from avatar3d.fitting.fit import OPPOSED, ROBUST_MM, FaceFit
-from avatar3d.fitting.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER, LIPS_OUTER, MOUTH_CORNERS, MOUTH_ENDS, ROLL_MAX
+from avatar3d.fitting.neutral import ROLL_MAX
 from avatar3d.fitting.solver import descend
+from avatar3d.head.mediapipe import (
+    BROWS,
+    EYE_CORNERS,
+    FACE_OVAL,
+    INNER_LIPS,
+    LEFT_EYE,
+    LID_PAIRS,
+    LIP_PAIRS,
+    LIPS_OUTER,
+    MESH_POINTS,
+    MOUTH_CORNERS,
+    MOUTH_ENDS,
+    RIGHT_EYE,
+    STABLE,
+)
 from avatar3d.head.model import HeadModel
 from avatar3d.jit import njit
 from avatar3d.motion.code import ARKIT_INDEX, LOOK_INDICES
-from avatar3d.tracking.gaze import CORNERS, EyePlaces
-from avatar3d.tracking.pose import STABLE
+from avatar3d.tracking.gaze import EyePlaces
 
 MM = 1000.0
 ROUNDS = 1  # of linearisation from the last frame's answer; a second changes the openings by less than 0.1 %
@@ -32,20 +45,12 @@ POSE_RIDGE = np.array([1e-2] * 3 + [1e-6] * 3)  # keeps the pose's normal matrix
 OPPOSED_SIGMA = 0.15  # of the lesser of two opposed weights, as in the fit
 OUTLINE_WEIGHT = 0.3  # outline points slide on the silhouette
 LIP_WEIGHT, LID_WEIGHT, BROW_WEIGHT, CORNER_WEIGHT = 2.5, 2.5, 1.6, 2.0
-LIDS = (
-    33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246, 263, 249, 390, 373, 374, 380, 381, 382, 362, 398,
-    384, 385, 386, 387, 388, 466,
-)  # fmt: skip
-# What opens: points of upper and lower lids and lips that lie on one another when they are closed.
-LID_PAIRS = ((160, 144), (159, 145), (158, 153), (387, 373), (386, 374), (385, 380))
-LIP_PAIRS = tuple(zip(INNER_LIP_UPPER, INNER_LIP_LOWER, strict=True))
 LID_GAP_WEIGHT, LIP_GAP_WEIGHT = 12.0, 2.0
-BROWS = (70, 63, 105, 66, 107, 55, 65, 52, 53, 46, 300, 293, 334, 296, 336, 285, 295, 282, 283, 276)
 # The points that a frame is solved by: all that say where lids, lips and brows are, those that hold still, and of the rest, which
 # lie close together, every fourth with the weight of four. A frame takes half the time, its openings change by less than 0.1 %.
-LIPS = (*LIPS_OUTER, *INNER_LIP_UPPER, *INNER_LIP_LOWER, *MOUTH_ENDS)
+LIDS, LIPS = (*RIGHT_EYE, *LEFT_EYE), (*LIPS_OUTER, *INNER_LIPS, *MOUTH_ENDS)
 TOLD = sorted({*LIDS, *LIPS, *BROWS, *STABLE, *FACE_OVAL})
-OTHERS = [place for place in range(468) if place not in TOLD][::4]
+OTHERS = [place for place in range(MESH_POINTS) if place not in TOLD][::4]
 PLACES = np.array(sorted([*TOLD, *OTHERS]))
 LOOKS = tuple(place for eye in LOOK_INDICES for place in eye)
 
@@ -92,7 +97,7 @@ def person_head(head: HeadModel, fit: FaceFit, points_px: np.ndarray, network: n
     weight = np.sqrt(np.clip(np.asarray(head.landmark_confidence, np.float64), 0.1, 1.0))
     for places, factor in (
         (FACE_OVAL, OUTLINE_WEIGHT), (LIDS, LID_WEIGHT), (BROWS, BROW_WEIGHT), (MOUTH_CORNERS, CORNER_WEIGHT),
-        ((*INNER_LIP_UPPER, *INNER_LIP_LOWER), LIP_WEIGHT),
+        (INNER_LIPS, LIP_WEIGHT),
     ):  # fmt: skip
         weight[list(places)] *= factor
     weight[OTHERS] *= 2
@@ -105,7 +110,7 @@ def person_head(head: HeadModel, fit: FaceFit, points_px: np.ndarray, network: n
         weights,
         EyePlaces(
             head.eye_centres(fit.neutral_vertices).astype(np.float64),
-            np.stack([posed[list(pair)].mean(axis=0) for pair in CORNERS]) / MM,
+            np.stack([posed[list(pair)].mean(axis=0) for pair in EYE_CORNERS]) / MM,
             float(head.eye_radii(fit.neutral_vertices).mean()),
         ),
     )

@@ -4,8 +4,8 @@ import pytest
 
 from avatar3d.camera import Camera
 from avatar3d.enrolment.photo.crop import WorkPicture
-from avatar3d.enrolment.skin.eyes import IRIS, measure_eyes
-from avatar3d.enrolment.skin.projection import EYE_LEFT, EYE_RIGHT
+from avatar3d.enrolment.skin.eyes import measure_eyes
+from avatar3d.head.mediapipe import EYE_LOOPS, IRISES
 
 SKIN = np.array([0.5, 0.35, 0.28])
 
@@ -14,7 +14,7 @@ def picture_of_eyes(opening_px: float, iris_px: float = 9.0) -> WorkPicture:
     """Two eyes of 40 px across whose lids stand so far apart, blue irises of that radius, on even skin."""
     rgb = np.full((200, 200, 3), (190, 160, 145), np.uint8)
     points = np.zeros((478, 3))
-    for (centre, ring), lids, x in zip(IRIS, (EYE_LEFT, EYE_RIGHT), (140.0, 60.0), strict=True):
+    for (centre, *ring), lids, x in zip(IRISES, EYE_LOOPS, (140.0, 60.0), strict=True):
         angle = np.linspace(0, 2 * np.pi, len(lids), endpoint=False)
         points[list(lids), :2] = np.stack([x + 20 * np.cos(angle), 100 + opening_px / 2 * np.sin(angle)], 1)
         points[centre, :2] = x, 100

@@ -7,7 +7,8 @@ from avatar3d.camera import Camera
 from avatar3d.enrolment.hair.curtain import hanging_curtain
 from avatar3d.enrolment.hair.grid import cell_centres, ray_directions
 from avatar3d.enrolment.hair.shape import COLUMNS, ROWS, build_shape, scalp_map
-from avatar3d.enrolment.photo.segment import CHIN, Segmentation
+from avatar3d.enrolment.photo.segment import Segmentation
+from avatar3d.head.mediapipe import CHIN
 from avatar3d.head.model import SKIN
 
 WIDE_M, NARROW_M = 0.095, 0.062  # outer and inner edge of the painted curtains

@@ -14,9 +14,9 @@ from avatar3d.avatar import PART_CLOTHES, PART_EYE, PART_TEETH, PART_TONGUE
 from avatar3d.camera import Camera
 from avatar3d.enrolment.photo.crop import crop
 from avatar3d.enrolment.photo.metrics import masked_psnr_db
-from avatar3d.enrolment.skin.projection import LIPS_INNER
 from avatar3d.face import FaceTracker
 from avatar3d.glb import read_glb, write_glb
+from avatar3d.head.mediapipe import LIPS_INNER
 from avatar3d.head.model import HeadModel
 from avatar3d.head.rig import pose
 from avatar3d.motion.code import MotionCode

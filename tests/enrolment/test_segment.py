@@ -336,10 +336,10 @@ def test_real_photos_keep_brows_and_cheeks_free_of_hair(name, share):
     from samples import model, sample_rgb
 
     from avatar3d.enrolment.photo.crop import crop
-    from avatar3d.enrolment.photo.segment import BROWS
     from avatar3d.face.tracker import FaceTracker
     from avatar3d.fitting.fit import fit_face
     from avatar3d.head.landmarks import fitting_head
+    from avatar3d.head.mediapipe import BROW_TOPS, CHEEKS, CHIN, NOSE_TIP
 
     for network in ("face_landmarker.task", "selfie_segmentation.tflite"):
         model(network)
@@ -350,7 +350,7 @@ def test_real_photos_keep_brows_and_cheeks_free_of_hair(name, share):
     found = segment(work)
     assert found.hair_mask.sum() > 4000
     assert found.confidence > 0.6
-    for point in (*BROWS, 50, 280, 152, 1):
+    for point in (*BROW_TOPS, *CHEEKS[:2], CHIN, NOSE_TIP):
         x, y = work.landmarks_px[point, :2].astype(int)
         assert not found.hair_mask[y, x]
     for name in ("beard", "glasses", "hat", "hand"):

@@ -9,10 +9,11 @@ from avatar3d.color import psnr_db, srgb_to_linear
 from avatar3d.enrolment.photo.crop import crop
 from avatar3d.enrolment.skin.atlas import build_skin, view_skin
 from avatar3d.enrolment.skin.mouth_seen import shade_mouth
-from avatar3d.enrolment.skin.projection import CHIN, EYE_LEFT, EYE_RIGHT, LIPS_INNER, Covers
+from avatar3d.enrolment.skin.projection import Covers
 from avatar3d.enrolment.skin.surface import atlas
 from avatar3d.fitting.fit import fit_face
 from avatar3d.head.landmarks import fitting_head
+from avatar3d.head.mediapipe import CHIN, EYE_LOOPS, LIPS_INNER
 from avatar3d.head.model import EYES, TEETH, TONGUE
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.frame import RenderOptions
@@ -76,7 +77,7 @@ def test_a_shadow_across_the_eyes_is_drawn_as_the_photo_shows_it(calm, head, mon
     _, fit, view, _ = calm
     rgb = view.picture.rgb.copy()
     eyes = np.zeros(rgb.shape[:2], np.uint8)
-    for lids in (EYE_LEFT, EYE_RIGHT):
+    for lids in EYE_LOOPS:
         outline = view.picture.landmarks_px[list(lids), :2]
         cv2.fillPoly(eyes, [np.round(outline).astype(np.int32)], 1)
         eyes[:, int(outline[:, 0].mean()) : int(outline[:, 0].max()) + 1] *= 2
@@ -217,7 +218,7 @@ def test_lids_shade_the_white_most_at_their_edge_and_the_upper_one_most(calm, he
     skin, fit = calm[3], calm[1]
     size = skin.base_color.shape[0]
     light = srgb_to_linear(skin.base_color).mean(-1)
-    for eye, ids in enumerate((EYE_LEFT, EYE_RIGHT)):
+    for eye, ids in enumerate(EYE_LOOPS):
         corners = fit.neutral_vertices[head.landmark_tri[list(ids)]] * head.landmark_bary[list(ids)][..., None]
         edge = corners.sum(1) - head.eye_centres(fit.neutral_vertices)[eye]
         top, bottom = (

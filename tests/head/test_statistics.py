@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from avatar3d.fitting.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER
 from avatar3d.head.landmarks import fitting_head
+from avatar3d.head.mediapipe import INNER_LIP_LOWER, INNER_LIP_UPPER
 
 ROOT = Path(__file__).resolve().parents[2]
 DEVIATIONS = 2.0

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from avatar3d.face.landmarks import FaceLandmarks
-from avatar3d.tracking.iris import EYES, with_irises
+from avatar3d.head.mediapipe import EYE_LOOPS, IRIS_CENTRES, IRISES
+from avatar3d.tracking.iris import with_irises
 
 SKIN, WHITE, PUPIL = (205, 160, 135), (225, 220, 215), (20, 15, 12)
 WIDTH, FINE = 60.0, 8  # pixels an eye is wide; drawn that many times finer
@@ -22,7 +23,7 @@ def drawn(looks: tuple[float, float], opening: float = 0.36, iris=(110, 75, 50),
     picture = np.full((size * FINE, size * FINE, 3), SKIN, np.uint8)
     points, middles = np.zeros((478, 3)), []
     radius = 0.2 * WIDTH
-    for (lids, _, iris_points), side in zip(EYES, (1, -1), strict=True):
+    for lids, iris_points, side in zip(EYE_LOOPS, IRISES, (1, -1), strict=True):
         centre = np.array([size / 2, size / 2]) + turn @ [side * 48.0, 0.0]
         angles = np.pi * np.arange(16) / 8  # from the outer corner along the lower lid
         shape = np.column_stack([side * np.cos(angles), opening * np.sin(angles)]) * WIDTH / 2
@@ -44,10 +45,10 @@ def drawn(looks: tuple[float, float], opening: float = 0.36, iris=(110, 75, 50),
 def test_an_iris_is_where_its_disc_is(looks, iris, roll):
     picture, landmarks, middles = drawn(looks, iris=iris, roll=roll)
     found = with_irises(picture, landmarks).points_px
-    for (_, _, iris_points), middle in zip(EYES, middles, strict=True):
+    for iris_points, middle in zip(IRISES, middles, strict=True):
         assert np.linalg.norm(found[iris_points[0], :2] - middle) < 0.17 * 0.2 * WIDTH  # 0.17 of its radius is 5 degrees
     shift = found[:, :2] - landmarks.points_px[:, :2]
-    for _, _, iris_points in EYES:  # its edge goes with it, nothing else moves
+    for iris_points in IRISES:  # its edge goes with it, nothing else moves
         assert shift[list(iris_points)] == pytest.approx(np.tile(shift[iris_points[0]], (5, 1)))
     assert not shift[:468].any()
 
@@ -58,8 +59,8 @@ def test_half_of_a_small_noisy_iris_is_enough():
     noisy = np.clip(small + np.random.default_rng(1).normal(0, 6, small.shape), 0, 255).astype(np.uint8)
     points = landmarks.points_px * 96 / 256
     found = with_irises(noisy, FaceLandmarks(points, 1.0)).points_px
-    off = [np.linalg.norm(found[eye[2][0], :2] - middle * 96 / 256) for eye, middle in zip(EYES, middles, strict=True)]
-    before = [np.linalg.norm(points[eye[2][0], :2] - middle * 96 / 256) for eye, middle in zip(EYES, middles, strict=True)]
+    off = [np.linalg.norm(found[iris, :2] - middle * 96 / 256) for iris, middle in zip(IRIS_CENTRES, middles, strict=True)]
+    before = [np.linalg.norm(points[iris, :2] - middle * 96 / 256) for iris, middle in zip(IRIS_CENTRES, middles, strict=True)]
     assert max(off) < 0.5 * min(before)
 
 

@@ -16,11 +16,10 @@ from avatar3d.enrolment.hair.grid import blur
 from avatar3d.face.hair import HairSeen
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.head import landmarks as head_landmarks
+from avatar3d.head.mediapipe import CHEEKS, CHIN, FOREHEAD_TOP
 from avatar3d.head.model import HeadModel
 
-CHIN, FOREHEAD_TOP = 152, 10
 SKIN_LIKE = 0.35  # natural logarithm: how far a pixel's colour is from the cheeks' before it may be hair
-CHEEKS = (50, 280, 101, 330)
 SMOOTH_TEXELS = 28.0  # of the hair's colour texture: wider than any lock
 
 

@@ -17,6 +17,7 @@ from avatar3d.face.identity import MODEL, IdentityEncoder, distance
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.tracker import FaceTracker
 from avatar3d.glb import read_glb, write_glb
+from avatar3d.head.mediapipe import EYE_CORNERS, IRIS_EDGES, LID_MIDDLES
 from avatar3d.motion.code import MotionCode
 from avatar3d.photo import load_photo
 from avatar3d.rendering import Renderer
@@ -27,9 +28,7 @@ from .views import Drawer, Seen, seen
 
 IRIS_MM = 11.7  # visible iris diameter of adults (Hashemi et al. 2005: 11.68 ± 0.42 white to white)
 SIDE_DEG = 30.0
-# An iris' edges right and left, above and below, as the landmark network numbers them, of each eye.
-IRIS_EDGES = ((469, 471, 470, 472), (474, 476, 475, 477))
-LIDS = ((33, 133, 159, 145), (263, 362, 386, 374))  # eye corners and the middles of the lids
+LIDS = tuple((*corners, *lids) for corners, lids in zip(EYE_CORNERS, LID_MIDDLES, strict=True))  # of each eye
 COPIED = ("landmark_error_iod_pct", "photo_psnr_db", "photo_psnr_db_texture_only", "silhouette_error_mm", "silhouette_iou",
           "hair", "warnings", "quality")  # fmt: skip
 

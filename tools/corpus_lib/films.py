@@ -12,6 +12,7 @@ from avatar3d import models
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.head.mediapipe import EYE_CORNERS, INNER_LIP_MIDDLES, LID_MIDDLES, MESH_POINTS
 from avatar3d.head.rig import pose_vertices
 from avatar3d.motion.code import MotionCode
 from avatar3d.tracking.frames import open_video
@@ -20,9 +21,6 @@ from avatar3d.tracking.track import TrackedFrame, track
 from .manifest import Film
 from .views import DISTANCE_M, LOOK_AT_M, VIEW_HEIGHT_M, Drawer
 
-INNER_LIPS = (13, 14)
-LIDS = ((159, 145), (386, 374))  # upper and lower, of the subject's right and left eye
-EYE_CORNERS = ((33, 133), (263, 362))
 MIN_PRESENCE = 0.8  # a face surer than this is truth
 MIN_SPREAD_PCT = 0.5  # openings that vary less have no slope
 SHOWN, SHOWN_SHARES = 6, (0.03, 0.95)  # frames on the sheet, and between which shares of the film they lie
@@ -42,8 +40,8 @@ def openings(points: np.ndarray) -> np.ndarray:
     """(2,) lips in per cent of the distance between the eyes, lids in per cent of an eye's width, of (468+, 2) points."""
     eyes = [points[list(corners)].mean(axis=0) for corners in EYE_CORNERS]
     width = np.mean([np.linalg.norm(points[a] - points[b]) for a, b in EYE_CORNERS])
-    lips = np.linalg.norm(points[INNER_LIPS[0]] - points[INNER_LIPS[1]]) / np.linalg.norm(eyes[0] - eyes[1])
-    lids = np.mean([np.linalg.norm(points[a] - points[b]) for a, b in LIDS]) / width
+    lips = np.linalg.norm(points[INNER_LIP_MIDDLES[0]] - points[INNER_LIP_MIDDLES[1]]) / np.linalg.norm(eyes[0] - eyes[1])
+    lids = np.mean([np.linalg.norm(points[a] - points[b]) for a, b in LID_MIDDLES]) / width
     return 100 * np.array([lips, lids])
 
 
@@ -66,7 +64,7 @@ def drive(film: Film, avatar: Avatar, drawer: Drawer, step: int) -> Driven:
         if number % step or answer is None:
             return
         landmarks, code = answer
-        result.true.append(openings(landmarks.points_px[:468, :2]))
+        result.true.append(openings(landmarks.points_px[:MESH_POINTS, :2]))
         result.ours.append(openings(avatar_points(avatar, code)))
         if shares and number >= shares[0] * source.frame_count:
             while shares and number >= shares[0] * source.frame_count:

@@ -14,8 +14,8 @@ from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.tracker import FaceTracker
 from avatar3d.files import replacing
+from avatar3d.head.mediapipe import CHIN, FOREHEAD_TOP, IRIS_CENTRES, MESH_POINTS, SURGICAL_MASK, TEMPLE_RIGHT, TEMPLES
 
-CHIN, FOREHEAD_TOP, SIDE_RIGHT = 152, 10, 234  # MediaPipe's points; the side is the subject's right ear's root
 CUT_HAIR = 0.06  # of the face's height above the forehead's top that is left
 CUT_CHIN = 0.04  # of the face's height that is cut off the chin: as much as enrolment still takes
 TILT_DEG = 30.0
@@ -24,10 +24,7 @@ LIGHT_RAMP = 0.5  # of the eye distance: half the width of the change from light
 SMALL_IOD_PX = 30.0
 BLUR_IOD = 0.045  # standard deviation over the eye distance
 JPEG_QUALITY = 30
-# The edge of a surgical mask along the jaw and over the nose.
-MASK = (132, 58, 172, 136, 150, 149, 176, 148, 152, 377, 400, 378, 379, 365, 397, 288, 361, 352, 347, 348, 6, 119, 118, 123)
 MASK_SRGB, LENS_SRGB, HAT_SRGB = (120, 175, 215), (22, 22, 24), (120, 30, 40)
-IRISES, TEMPLES = (468, 473), (234, 454)
 LENS_IOD = (0.43, 0.30)  # half a lens' width and height over the eye distance
 HAT_HALF, HAT_HEIGHT, HAT_EDGE = 0.66, 0.62, 0.06  # over the face's width and height; its edge below the forehead's top
 
@@ -50,11 +47,11 @@ def cut_chin(rgb: Picture, face: FaceLandmarks) -> Picture:
 
 def cut_ear(rgb: Picture, face: FaceLandmarks) -> Picture:
     """The ear on the picture's left cut off by that edge."""
-    return rgb[:, max(0, round(face.points_px[SIDE_RIGHT, 0])) :]
+    return rgb[:, max(0, round(face.points_px[TEMPLE_RIGHT, 0])) :]
 
 
 def _tilt(rgb: Picture, face: FaceLandmarks, degrees: float) -> Picture:
-    x, y = face.points_px[:468, :2].mean(axis=0)
+    x, y = face.points_px[:MESH_POINTS, :2].mean(axis=0)
     matrix = cv2.getRotationMatrix2D((float(x) - 0.5, float(y) - 0.5), degrees, 1.0)
     size = (rgb.shape[1], rgb.shape[0])
     return cv2.warpAffine(rgb, matrix, size, flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
@@ -62,7 +59,7 @@ def _tilt(rgb: Picture, face: FaceLandmarks, degrees: float) -> Picture:
 
 def side_light(rgb: Picture, face: FaceLandmarks) -> Picture:
     """The picture's right half darkened, across the nose, in linear light."""
-    centre = float(face.points_px[:468, 0].mean())
+    centre = float(face.points_px[:MESH_POINTS, 0].mean())
     x = np.arange(rgb.shape[1]) + 0.5
     share = np.clip((x - centre) / (2 * LIGHT_RAMP * face.iod_px) + 0.5, 0, 1)
     gain = 1 + (DARK_SIDE - 1) * share * share * (3 - 2 * share)
@@ -98,13 +95,13 @@ def _painted(rgb: Picture, outlines: list[np.ndarray], colour: tuple[int, int, i
 
 def mask(rgb: Picture, face: FaceLandmarks) -> Picture:
     """A surgical mask over nose, mouth and chin."""
-    outline = face.points_px[list(MASK), :2]
+    outline = face.points_px[list(SURGICAL_MASK), :2]
     return _painted(rgb, [outline.mean(0) + 1.03 * (outline - outline.mean(0))], MASK_SRGB, face.iod_px)
 
 
 def dark_glasses(rgb: Picture, face: FaceLandmarks) -> Picture:
     """Sunglasses with rounded lenses, a bridge and temples."""
-    eyes = face.points_px[list(IRISES), :2]
+    eyes = face.points_px[list(IRIS_CENTRES[::-1]), :2]
     across = (eyes[1] - eyes[0]) / np.linalg.norm(eyes[1] - eyes[0])
     down, angle = np.array([-across[1], across[0]]), np.linspace(0, 2 * np.pi, 48, endpoint=False)
     round_off = (np.abs(np.cos(angle)) ** 3 + np.abs(np.sin(angle)) ** 3) ** (-1 / 3)

@@ -8,6 +8,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from avatar3d.head.mediapipe import INNER_LIP_MIDDLES, LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS
 from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
 
@@ -19,7 +20,6 @@ COLUMNS = 12
 YAWS_DEG = tuple(range(-180, 180, 30))
 PITCH_DEG = 30
 CLOSE_M = {"mouth": 0.075, "eyes": 0.075}  # height of a close-up, twice as wide
-MOUTH, EYES = (13, 14), (133, 362)  # landmarks in the middle of each
 INK, PAPER, EMPTY = (20, 20, 20), 255, 200
 OVERVIEW_YAWS = (-90, -45, 0, 45, 90)
 OVERVIEW_ROWS = 8  # people on one page
@@ -54,7 +54,7 @@ def _close(done: Enrolled, drawer: Drawer, motion: MotionCode, place: str) -> li
     """The photo's close-up, the avatar's at the photo's camera, and one from the front: mouth open, eyes shut."""
     assert done.seen is not None and done.avatar is not None
     avatar, height = done.avatar, CLOSE_M[place]
-    indices = list(MOUTH if place == "mouth" else EYES)
+    indices = list(INNER_LIP_MIDDLES if place == "mouth" else (RIGHT_EYE_CORNERS[1], LEFT_EYE_CORNERS[1]))
     corners = avatar.vertices[avatar.landmark_triangles[indices]] * avatar.landmark_barycentric[indices][..., None]
     point = corners.sum(1).mean(0)
     camera = done.seen.work.camera.framed(point, 4 * CELL, 2 * CELL, height)

@@ -14,8 +14,9 @@ from avatar3d.enrolment.hair.curtain import hanging_curtain
 from avatar3d.enrolment.hair.grid import Harmonic, blur, cell_centres, enlarge, mirrored, ray_angles, ray_directions, sample
 from avatar3d.enrolment.hair.strands import flow_step, grain, smear
 from avatar3d.enrolment.photo.crop import WorkPicture
-from avatar3d.enrolment.photo.segment import CHIN, Segmentation
+from avatar3d.enrolment.photo.segment import Segmentation
 from avatar3d.geometry import smoothstep
+from avatar3d.head.mediapipe import CHIN
 from avatar3d.head.model import SKIN, HeadModel
 
 ROWS, COLUMNS = 72, 128  # about 5 mm a cell on the head; finer shapes are the opacity's work

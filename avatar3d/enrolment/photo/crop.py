@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 
 from avatar3d.camera import Camera
+from avatar3d.head.mediapipe import EYE_CORNERS
 
 HEAD_CENTRE_IOD = 0.15  # the head with its hair is centred this many eye distances below the eye line
 MAX_BILINEAR_RATIO = 1.5  # above it bilinear sampling would skip photo pixels, so the photo is first shrunk by area
@@ -43,7 +44,7 @@ def crop(rgb: np.ndarray, camera: Camera, landmarks_px: np.ndarray, iod_px: floa
     camera: the photo's, head frame. landmarks_px: (478, 3) of the photo. What lies outside the photo repeats its edge and is
     False in `inside`.
     """
-    eyes = [landmarks_px[list(corners), :2].mean(axis=0) for corners in ((33, 133), (263, 362))]
+    eyes = [landmarks_px[list(corners), :2].mean(axis=0) for corners in EYE_CORNERS]
     photo_iod = float(np.linalg.norm(eyes[1] - eyes[0]))
     scale = iod_px / photo_iod
     centre = (eyes[0] + eyes[1]) / 2 + (0.0, HEAD_CENTRE_IOD * photo_iod)

@@ -16,10 +16,8 @@ from avatar3d.enrolment.photo.masks import closed, grown, large_parts, parts_wit
 from avatar3d.enrolment.photo.parse_frame import FaceFrame, face_frame
 from avatar3d.enrolment.photo.parse_skin import SMOOTH_PX, skin_colour
 from avatar3d.enrolment.photo.segment import Labels
-from avatar3d.enrolment.skin.projection import EYE_LEFT, EYE_RIGHT
-from avatar3d.fitting.neutral import LIPS_OUTER
+from avatar3d.head.mediapipe import LEFT_BROW, LEFT_EYE, LIPS_OUTER, RIGHT_BROW, RIGHT_EYE
 
-BROW_RIGHT, BROW_LEFT = (70, 63, 105, 66, 107, 55, 65, 52, 53, 46), (300, 293, 334, 296, 336, 285, 295, 282, 283, 276)
 # Lips against what is around them: chroma over lightness (of 100), a of Lab, lightness. Lips of 30 photos reach 2.2 and more, a mask
 # or fingers over them 1.2 at most but for black cloth, whose lightness tells.
 LIP_CHROMA, LIP_RED, LIP_LIGHTNESS = 1.6, 1.6, (0.79, 1.06)
@@ -91,7 +89,7 @@ def find_hidden(work: WorkPicture, labels: Labels) -> Hidden:
 
     touching = labels.skin & (frame.height > FOREHEAD_FROM) & grown(labels.hand, TOUCH_PX * frame.unit)
     forehead = bool(touching.sum() > TOUCH_LEAST_PX * frame.unit**2)
-    lips, brows, eyes = hull_of(LIPS_OUTER), [hull_of(BROW_RIGHT), hull_of(BROW_LEFT)], [hull_of(EYE_RIGHT), hull_of(EYE_LEFT)]
+    lips, brows, eyes = hull_of(LIPS_OUTER), [hull_of(RIGHT_BROW), hull_of(LEFT_BROW)], [hull_of(RIGHT_EYE), hull_of(LEFT_EYE)]
     upper = frame.inner & (frame.height > 0.55) & (frame.height < 0.95) & ~labels.glasses
     for part in (*brows, *eyes):
         upper &= ~grown(part, RING_GAP_PX * frame.unit)

@@ -8,8 +8,7 @@ import cv2
 import numpy as np
 
 from avatar3d.color import psnr_db
-from avatar3d.enrolment.photo.parse_frame import CHIN, FOREHEAD_TOP, IRISES
-from avatar3d.face.landmarks import FACE_OVAL
+from avatar3d.head.mediapipe import CHIN, FACE_OVAL, FOREHEAD_TOP, IRIS_CENTRES
 from avatar3d.rendering.frame import Frame
 
 # Outside the face's oval the head is compared above this height (0 chin, 1 top of the forehead): below it there are collars
@@ -96,7 +95,9 @@ def agreement(
     shown = frame.to_srgb8(BACKDROP_SRGB8)
     psnr_db = masked_psnr_db(shown, photo, person & seen & (above | (oval > 0)))
     # Pores and the wrong place of a fold by a pixel are no fault that one sees.
-    sigma = max(FACE_BLUR * float(np.linalg.norm(landmarks_px[IRISES[0], :2] - landmarks_px[IRISES[1], :2])), LEAST_BLUR_PX)
+    sigma = max(
+        FACE_BLUR * float(np.linalg.norm(landmarks_px[IRIS_CENTRES[0], :2] - landmarks_px[IRIS_CENTRES[1], :2])), LEAST_BLUR_PX
+    )
     soft_shown, soft_photo = (cv2.GaussianBlur(part, (0, 0), sigma) for part in (shown, photo))
     face = masked_psnr_db(soft_shown, soft_photo, (oval > 0) & seen)
     if not np.isfinite(crown_px):

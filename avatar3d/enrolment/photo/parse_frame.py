@@ -7,12 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from avatar3d.enrolment.photo.masks import polygon, shrunk
-from avatar3d.face.landmarks import FACE_OVAL
+from avatar3d.head.mediapipe import BROW_TOPS, CHIN, FACE_OVAL, FOREHEAD_TOP, IRIS_CENTRES, NOSE_ROOT, NOSE_TIP, TEMPLES
 
-BROWS = (105, 334, 66, 296)
-CHIN, FOREHEAD_TOP, NOSE_ROOT, NOSE_TIP = 152, 10, 168, 1
-TEMPLES = (234, 454)
-IRISES = (468, 473)
 WORK_IOD_PX = 88.0  # pixel sizes of the segmentation are for this distance between the eyes and scale with it
 
 
@@ -48,14 +44,14 @@ class FaceFrame:
 def face_frame(landmarks_px: np.ndarray, shape: tuple[int, int]) -> FaceFrame:
     """The frame of (478, 2) landmarks in a picture of (H, W) pixels."""
     face = polygon(landmarks_px[list(FACE_OVAL)], shape)
-    unit = float(np.linalg.norm(landmarks_px[IRISES[0]] - landmarks_px[IRISES[1]]) / WORK_IOD_PX)
+    unit = float(np.linalg.norm(landmarks_px[IRIS_CENTRES[0]] - landmarks_px[IRIS_CENTRES[1]]) / WORK_IOD_PX)
     chin, top = landmarks_px[CHIN], landmarks_px[FOREHEAD_TOP]
     length = float(np.linalg.norm(top - chin))
     up = (top - chin) / length
     right = np.array([-up[1], up[0]])
     grid = np.stack(np.meshgrid(np.arange(shape[1]) + 0.5, np.arange(shape[0]) + 0.5), -1)
     height = ((grid - chin) @ up / length).astype(np.float32)
-    brow = float(((landmarks_px[list(BROWS)] - chin) @ up).max() / length)
+    brow = float(((landmarks_px[list(BROW_TOPS)] - chin) @ up).max() / length)
     temples = landmarks_px[list(TEMPLES)]
     width = float(np.linalg.norm(temples[0] - temples[1]))
     turn = float((landmarks_px[NOSE_TIP] - temples.mean(0)) @ right / width)

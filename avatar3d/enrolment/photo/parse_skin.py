@@ -11,16 +11,21 @@ import cv2
 import numpy as np
 
 from avatar3d.enrolment.photo.masks import closed, distance_to, grown, large_parts, opened, parts_with, polygon, shrunk
-from avatar3d.enrolment.photo.parse_frame import NOSE_ROOT, TEMPLES, FaceFrame
-from avatar3d.enrolment.skin.projection import EYE_LEFT, EYE_RIGHT
+from avatar3d.enrolment.photo.parse_frame import FaceFrame
 from avatar3d.face.hair import SURE
-from avatar3d.fitting.neutral import LIPS_OUTER
+from avatar3d.head.mediapipe import (
+    CHIN_POINTS,
+    JAW_POINTS,
+    LEFT_EYE,
+    LIPS_OUTER,
+    MOUSTACHE_POINTS,
+    NOSE_ROOT,
+    RIGHT_EYE,
+    TEMPLES,
+)
 
 # Sizes in pixels are for WORK_IOD_PX; heights are the face's own: 0 the chin, 1 the top of the face oval.
 # The chin under the lip, the strip between nose and lip, and the jaw's two sides: where beards are looked for.
-CHIN_POINTS = (194, 201, 200, 421, 418, 199, 208, 428, 171, 175, 396, 148, 152, 377, 32, 262)
-LIP_POINTS = (164, 167, 393, 165, 391, 92, 322, 97, 2, 326, 37, 0, 267)
-JAW_POINTS = ((172, 136, 150, 149, 32, 211, 210, 212, 214, 192), (397, 365, 379, 378, 262, 431, 430, 432, 434, 416))
 LIGHTNESS_SHARE = 0.35  # of lightness in the distance to the face's colour: light changes it, and hardly the chroma
 SKIN_SPREAD = (10.0, 2.5, 2.5)  # least deviation of the face's Lab, 8-bit scale
 SKIN_DISTANCE = 3.0  # robust deviations from the face's median that still pass for skin
@@ -88,7 +93,7 @@ def skin_colour(rgb: np.ndarray, frame: FaceFrame, landmarks_px: np.ndarray) -> 
     smooth = cv2.GaussianBlur(rgb, (0, 0), SMOOTH_PX * frame.unit)
     lab = cv2.cvtColor(smooth, cv2.COLOR_RGB2LAB).astype(np.float32)
     core = shrunk(frame.face, 31 * frame.unit) & (frame.height < frame.brow)
-    for part in (LIPS_OUTER, EYE_RIGHT, EYE_LEFT):
+    for part in (LIPS_OUTER, RIGHT_EYE, LEFT_EYE):
         core &= ~grown(polygon(landmarks_px[list(part)], core.shape), 9 * frame.unit)
     if core.sum() < MIN_PART_PX * frame.unit**2:
         core = frame.inner
@@ -119,7 +124,7 @@ def find_beard(probability: np.ndarray, colour: SkinColour, frame: FaceFrame, la
 
     lips = grown(polygon(landmarks_px[list(LIPS_OUTER)], shape), 3 * unit)
     hairy = (probability > SURE) & ~lips
-    chin, lip = about(CHIN_POINTS) & ~lips, about(LIP_POINTS) & ~lips
+    chin, lip = about(CHIN_POINTS) & ~lips, about(MOUSTACHE_POINTS) & ~lips
     jaws = [about(points) & ~lips for points in JAW_POINTS]
     dark = frame.face & (frame.height < BEARD_TOP) & (colour.lightness < colour.cheeks - DARKER_BY) & ~colour.like & ~lips
     chroma = np.hypot(colour.lab[..., 1] - 128, colour.lab[..., 2] - 128)

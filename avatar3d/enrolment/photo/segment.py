@@ -12,7 +12,7 @@ import numpy as np
 
 from avatar3d.enrolment.photo.crop import WorkPicture
 from avatar3d.enrolment.photo.masks import grown, hull
-from avatar3d.enrolment.photo.parse_frame import BROWS, CHIN, FOREHEAD_TOP, WORK_IOD_PX, FaceFrame, face_frame
+from avatar3d.enrolment.photo.parse_frame import WORK_IOD_PX, FaceFrame, face_frame
 from avatar3d.enrolment.photo.parse_hair import ParsedHair, parse_hair
 from avatar3d.enrolment.photo.parse_skin import (
     SkinColour,
@@ -30,7 +30,7 @@ from avatar3d.face.hair import HairSeen, hair_probability
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.matte import person_matte
 
-__all__ = ["BROWS", "CHIN", "FOREHEAD_TOP", "WORK_IOD_PX", "Labels", "Segmentation", "segment"]
+__all__ = ["WORK_IOD_PX", "Labels", "Segmentation", "segment"]
 
 PERSON = 0.5  # matte from which on a pixel is the person
 HAT_RIM_PX = 5.0  # soft edge of a hat, pixels

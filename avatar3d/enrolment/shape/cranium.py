@@ -10,12 +10,12 @@ from avatar3d.enrolment.hair.shape import look_up
 from avatar3d.enrolment.photo.crop import WorkPicture
 from avatar3d.fitting.fit import FaceFit
 from avatar3d.geometry import smoothstep
+from avatar3d.head.mediapipe import CHIN, FOREHEAD_TOP
 from avatar3d.head.model import SKIN, HeadModel
 
 # Eyes lie half way down a head (the head model's mean: 0.99); a fit to the face alone leaves the cranium 12 % low.
 TOP_OVER_CHIN = 0.99
 CENTRE_OVER_EYES_M = 0.020  # the cranium grows about this height, half way between forehead and occiput
-CHIN, FOREHEAD_TOP = 152, 10  # MediaPipe indices
 SIDE_FROM_RAD, WHOLE_FROM_RAD = np.radians(15.0), np.radians(65.0)  # elevations between which growth sets in, beside the face
 MAX_GROWTH_M = 0.022
 MATTE_LEVEL, MORE_OUTSIDE = 0.5, 0.02  # share of the cranium's vertices that growth may bring outside the person

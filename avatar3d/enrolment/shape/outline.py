@@ -16,9 +16,10 @@ from avatar3d.enrolment.hair.shape import look_up
 from avatar3d.enrolment.photo.crop import WorkPicture
 from avatar3d.enrolment.photo.metrics import face_height
 from avatar3d.enrolment.photo.segment import Segmentation
-from avatar3d.enrolment.skin.projection import BROWS, EYE_LEFT, EYE_RIGHT, LIPS_OUTER, posed_as_photographed
+from avatar3d.enrolment.skin.projection import posed_as_photographed
 from avatar3d.fitting.fit import FaceFit
 from avatar3d.geometry import smoothstep
+from avatar3d.head.mediapipe import BROWS, LEFT_EYE, LIPS_OUTER, NOSE, RIGHT_EYE
 from avatar3d.head.model import SKIN, HeadModel
 
 # Reach of the displacement's kernel, round by round: first the whole flank, then what an ear's rim lacks.
@@ -38,7 +39,6 @@ PLAIN_FROM = 0.35  # under this height the outline must be of the face's colour 
 COLOUR_SPREAD = 3.0  # robust deviations of the face's colour that still pass for skin
 HAIR_NEAR_PX, HAIR_FROM = 4.0, 0.3  # an outline with hair, a hat or a hand this near is theirs
 FEATURES_M = (0.010, 0.026)  # distance to eyes, brows, nose and lips from which on skin moves, and moves freely
-NOSE = (168, 6, 197, 195, 5, 4, 1, 2, 98, 327)  # MediaPipe indices
 MATTE_LEVEL = 0.5
 
 
@@ -78,7 +78,7 @@ def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _free(posed: np.ndarray, head: HeadModel) -> np.ndarray:
     """(V,) in [0, 1]: how freely each vertex may move, 0 at the features of the face that landmarks fix."""
-    features = head.landmark_points(posed)[[*EYE_RIGHT, *EYE_LEFT, *BROWS, *LIPS_OUTER, *NOSE]]
+    features = head.landmark_points(posed)[[*RIGHT_EYE, *LEFT_EYE, *BROWS, *LIPS_OUTER, *NOSE]]
     distance, _ = cKDTree(features).query(posed)
     return np.clip((distance - FEATURES_M[0]) / (FEATURES_M[1] - FEATURES_M[0]), 0, 1)
 

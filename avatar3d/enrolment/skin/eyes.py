@@ -10,14 +10,12 @@ import numpy as np
 
 from avatar3d.color import LUMA_BT709, srgb_to_linear
 from avatar3d.enrolment.photo.crop import WorkPicture
-from avatar3d.enrolment.skin.projection import EYE_LEFT, EYE_RIGHT, LIPS_INNER
 from avatar3d.enrolment.skin.surface import Atlas
 from avatar3d.fitting.fit import FaceFit
+from avatar3d.head.mediapipe import EYE_LOOPS, IRISES, LIPS_INNER, LOWER_LIDS, UPPER_LIDS
 from avatar3d.head.model import EYES, HeadModel
 
-IRIS = ((473, (474, 475, 476, 477)), (468, (469, 470, 471, 472)))  # centre and ring, left and right eye
 # The landmarks along the upper and the lower lid of the left and the right eye, with both corners.
-LIDS = tuple(((*eye[8:], eye[0]), eye[:9]) for eye in (EYE_LEFT, EYE_RIGHT))
 IRIS_LIMITS = (0.85, 1.15)  # of the usual iris; beyond them the landmarks are wrong
 USUAL_IRIS = np.array([0.055, 0.032, 0.018])  # linear: brown, as most people's are
 RINGS = 8  # radial bins of the iris
@@ -100,7 +98,7 @@ def _lid_shade(polar: np.ndarray, azimuth: np.ndarray, eye: int, vertices: np.nd
 
     place = 1000 * radius * polar[:, None] * np.stack([np.cos(azimuth), np.sin(azimuth)], 1)
     left = np.ones(len(polar))
-    upper, lower = LIDS[eye]
+    upper, lower = UPPER_LIDS[eye], LOWER_LIDS[eye]
     for lid, above, strength, reach in ((upper, 1, UPPER_SHADE, UPPER_SHADE_MM), (lower, -1, LOWER_SHADE, LOWER_SHADE_MM)):
         corners = vertices[head.landmark_tri[list(lid)]] * head.landmark_bary[list(lid)][..., None]
         edge = flat(corners.sum(1) - centre)
@@ -172,7 +170,7 @@ def measure_eyes(picture: WorkPicture, skin: np.ndarray, unseen: frozenset[str] 
     image = srgb_to_linear(cv2.GaussianBlur(picture.rgb, (0, 0), 0.7))
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]] + 0.5
     profiles, whites, radii = [], [], []
-    for (centre, ring), lids in zip(IRIS, (EYE_LEFT, EYE_RIGHT), strict=True):
+    for (centre, *ring), lids in zip(IRISES, EYE_LOOPS, strict=True):
         points = picture.landmarks_px[:, :2]
         # A turned eye's iris is narrower, not shorter.
         reach = np.linalg.norm(points[list(ring)] - points[centre], axis=1)

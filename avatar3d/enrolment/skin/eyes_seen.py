@@ -9,8 +9,9 @@ import numpy as np
 
 from avatar3d.color import LUMA_BT709, srgb_to_linear
 from avatar3d.enrolment.photo.crop import WorkPicture
-from avatar3d.enrolment.skin.projection import EYE_LEFT, EYE_RIGHT, PhotoNodes, sample
+from avatar3d.enrolment.skin.projection import PhotoNodes, sample
 from avatar3d.enrolment.skin.surface import Atlas
+from avatar3d.head.mediapipe import LEFT_EYE, RIGHT_EYE
 from avatar3d.head.model import EYE_DISC_POLAR_RAD, EYE_DISC_RADIUS, EYES, SKIN, HeadModel
 
 RIM_SHARE = 0.9  # of the photo in a lid's rim; the rest keeps the painted one's crispness
@@ -59,7 +60,7 @@ def show_eyes(
     around = raster.interpolate(head.faces, head.regions["eye_contour"][:, None])[:, 0]
     lid_rim = (of_part == SKIN) & (around > 0.3)
     eyes = []
-    for eye, (lids, sign) in enumerate(((EYE_LEFT, 1), (EYE_RIGHT, -1))):
+    for eye, (lids, sign) in enumerate(((LEFT_EYE, 1), (RIGHT_EYE, -1))):
         depth_mm = opening(points[list(lids)], light.shape[:2], nodes.mm_px)
         if 2 * depth_mm.max() < MIN_OPENING_MM:
             continue

@@ -9,11 +9,12 @@ import numpy as np
 from avatar3d.enrolment.skin.projection import PhotoNodes
 from avatar3d.enrolment.skin.surface import NodeGraph
 from avatar3d.fitting.fit import FaceFit
+from avatar3d.head.mediapipe import UPPER_LIDS
 from avatar3d.head.model import HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 
 # The upper lid's rim from the inner to the outer corner, by side.
-RIMS = {"Left": (362, 398, 384, 385, 386, 387, 388, 466, 263), "Right": (133, 173, 157, 158, 159, 160, 161, 246, 33)}
+RIMS = dict(zip(("Left", "Right"), UPPER_LIDS, strict=True))
 RING_M = (0.013, 0.027)  # from the middle of the eye: cheekbone, temple and the root of the nose, whose skin a lid's is like
 RING_NODES = 60  # fewer say nothing; then the face's plain skin stands in
 RING_PERCENTILE = 72.0  # well above the middle: the ring's shadows are the light's

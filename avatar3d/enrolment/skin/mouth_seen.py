@@ -16,10 +16,11 @@ from avatar3d.avatar import TextureDelta
 from avatar3d.color import LUMA_BT709, srgb_to_linear
 from avatar3d.enrolment.photo.crop import WorkPicture
 from avatar3d.enrolment.skin.eyes_seen import Look, look, opening, ramp
-from avatar3d.enrolment.skin.projection import LIPS_INNER, PhotoNodes, sample
+from avatar3d.enrolment.skin.projection import PhotoNodes, sample
 from avatar3d.enrolment.skin.surface import GUTTER_TEXELS, Atlas, depth_map
 from avatar3d.field.shells import uv_raster
 from avatar3d.fitting.fit import FaceFit
+from avatar3d.head.mediapipe import LIPS_INNER
 from avatar3d.head.model import LASHES, MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 

@@ -12,16 +12,10 @@ from avatar3d.color import LUMA_BT709, srgb_to_linear
 from avatar3d.enrolment.photo.crop import WorkPicture
 from avatar3d.enrolment.skin.surface import NodeGraph, depth_map
 from avatar3d.fitting.fit import FaceFit
-from avatar3d.fitting.neutral import INNER_LIP_LOWER, INNER_LIP_UPPER, LIPS_OUTER
+from avatar3d.head.mediapipe import BROWS, CHIN, LEFT_EYE, LIPS_INNER, LIPS_OUTER, RIGHT_EYE
 from avatar3d.head.model import LASHES, HeadModel
 from avatar3d.head.rig import pose_vertices
 from avatar3d.motion.code import ARKIT_INDEX
-
-EYE_RIGHT = (33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246)
-EYE_LEFT = (263, 249, 390, 373, 374, 380, 381, 382, 362, 398, 384, 385, 386, 387, 388, 466)
-BROWS = (70, 63, 105, 66, 107, 46, 53, 52, 65, 55, 300, 293, 334, 296, 336, 276, 283, 282, 295, 285)
-LIPS_INNER = (78, *INNER_LIP_LOWER, 308, *reversed(INNER_LIP_UPPER))
-CHIN = 152
 
 # Cosine to the viewing ray at which the photo starts to count, and the ramp to full trust: below, pixels are stretched.
 FACING_FROM, FACING_RAMP = 0.16, 0.34
@@ -163,7 +157,7 @@ def look_at_photo(
 
     landmarks = head.landmark_points(head.vertices)
     brows = _near(graph.rest, landmarks[list(BROWS)], 0.006)
-    eyes = _near(graph.rest, landmarks[list(EYE_RIGHT + EYE_LEFT)], 0.005)
+    eyes = _near(graph.rest, landmarks[list(RIGHT_EYE + LEFT_EYE)], 0.005)
     lips = _near(graph.rest, landmarks[list(LIPS_OUTER + LIPS_INNER)], 0.003)
     lip_seen = sample(
         _filled(picture.landmarks_px[list(LIPS_OUTER), :2], picture.rgb.shape[:2], LIP_RIM_M * 1000 * mm_px), pixels
@@ -280,7 +274,7 @@ def _visibility(
 def _openings(landmarks: np.ndarray, shape: tuple[int, int], mm_px: float) -> np.ndarray:
     """(H, W) f32, 1 inside the eyes and between the lips."""
     out = np.zeros(shape, np.float32)
-    for corners, margin in ((LIPS_INNER, LIP_MARGIN_M), (EYE_RIGHT, EYE_MARGIN_M), (EYE_LEFT, EYE_MARGIN_M)):
+    for corners, margin in ((LIPS_INNER, LIP_MARGIN_M), (RIGHT_EYE, EYE_MARGIN_M), (LEFT_EYE, EYE_MARGIN_M)):
         one = np.zeros(shape, np.uint8)
         cv2.fillPoly(one, [np.round((landmarks[list(corners)] - 0.5) * 16).astype(np.int32)], 1, cv2.LINE_8, 4)
         out = np.maximum(out, _dilated(one, margin * 1000 * mm_px) if margin * 1000 * mm_px >= 1 else one)

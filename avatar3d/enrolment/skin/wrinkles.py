@@ -7,12 +7,12 @@ import numpy as np
 from avatar3d.enrolment.skin.projection import PhotoNodes
 from avatar3d.enrolment.skin.surface import NodeGraph
 from avatar3d.fitting.fit import FaceFit
+from avatar3d.head.mediapipe import NOSTRILS
 from avatar3d.head.model import HeadModel
 from avatar3d.motion.code import ARKIT_INDEX
 
 FOLDING_STEMS = ("mouthSmile", "cheekSquint", "noseSneer", "mouthStretch")
 FOLDING_SHAPES = tuple(ARKIT_INDEX[stem + side] for stem in FOLDING_STEMS for side in ("Left", "Right"))
-NOSTRILS = (98, 327, 2, 97, 326, 94)
 NOSTRIL_M = 0.006
 FULL_MOVE_M = 0.0016  # a shape that moves the skin this far can fold it
 LOW_ROUNDS = 300  # of averaging: about 11 mm, wider than a fold

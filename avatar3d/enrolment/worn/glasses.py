@@ -15,9 +15,9 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from avatar3d.color import LUMA_BT709, srgb_to_linear
-from avatar3d.enrolment.skin.projection import EYE_LEFT, EYE_RIGHT
+from avatar3d.head.mediapipe import EYE_LOOPS, IRIS_CENTRES
 
-IRISES = (468, 473)  # the subject's right eye's, which a photo shows on its left, and the left one's
+IRISES = IRIS_CENTRES[::-1]  # the subject's right eye's, which a photo shows on its left, before the left one's
 IOD_PX, WIDTH_PX, HEIGHT_PX, MIDDLE_PX = 120.0, 384, 240, (192.0, 100.0)  # of the upright picture; MIDDLE lies between the eyes
 MIN_PHOTO_IOD_PX = 40.0  # a rim is then a pixel wide
 ANGLES = 72  # about each eye, from the temple down to the nose
@@ -272,7 +272,7 @@ def _reflections(rgb: np.ndarray, landmarks_px: np.ndarray, glasses: Glasses) ->
         cv2.fillPoly(lens, [np.round(rim * 8).astype(np.int32)], 1, cv2.LINE_8, 3)
     scale = float(np.linalg.norm(landmarks_px[IRISES[1], :2] - landmarks_px[IRISES[0], :2])) / IOD_PX
     eyes = np.zeros_like(lens)
-    for corners in (EYE_RIGHT, EYE_LEFT):
+    for corners in EYE_LOOPS:
         cv2.fillPoly(eyes, [np.round(landmarks_px[list(corners), :2] * 8).astype(np.int32)], 1, cv2.LINE_8, 3)
     side = 2 * max(1, round(3 * scale)) + 1
     eyes = cv2.dilate(eyes, np.ones((side, side), np.uint8))
