@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import sys
-import time
 import traceback
 import warnings
 from contextlib import closing, suppress
@@ -19,12 +18,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from avatar3d import __version__
 from avatar3d.cli import bench as bench_command
 from avatar3d.cli import drawing
+from avatar3d.cli import enroll as enroll_command
 from avatar3d.cli import glb as glb_command
 from avatar3d.cli import net as net_command
 from avatar3d.cli import track as track_command
 from avatar3d.cli import view as view_command
 from avatar3d.cli import xr as xr_command
-from avatar3d.cli.flags import add_renderer_flag, seed, within
+from avatar3d.cli.flags import add_renderer_flag
 from avatar3d.errors import Avatar3dError, InputError, WorkError, is_refused_memory
 from avatar3d.extras import install_module
 from avatar3d.text import printable, printable_stderr
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 _ENDINGS = ("SIGTERM", "SIGHUP", "SIGXCPU")  # a kill, a terminal that closes, a time limit
-MAX_BOX_PX = 1e6  # of a face's box; no picture is as large
 _FAILED_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
@@ -74,16 +73,6 @@ class _CommandParser(_Parser):
         return any(known[name].nargs is None for name in names)
 
 
-def _box(text: str) -> tuple[float, float, float, float]:
-    try:
-        x, y, width, height = (float(part) for part in text.split(","))
-        if not all(abs(value) < MAX_BOX_PX for value in (x, y, width, height)):  # nor NaN
-            raise ValueError
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"face box {text!r} is not x,y,w,h in pixels") from None
-    return x, y, width, height
-
-
 def _command(commands: Any, name: str, what: str) -> argparse.ArgumentParser:
     """A command's parser, which says what it is for in both helps."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
@@ -101,34 +90,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_CommandParser)
 
     enroll = _command(commands, "enroll", "make an avatar from one photo")
-    enroll.add_argument(
-        "photo", type=Path, help="JPEG, PNG, WebP, TIFF, HEIC and others, with 24 pixels or more between the eyes"
-    )
-    enroll.add_argument("-o", "--out", type=Path, required=True, help="the avatar file to write (.glb)")
-    enroll.add_argument(
-        "--face", type=within(0, 999, whole=True), metavar="N", help="which face: 0 the largest, 1 the next, ..."
-    )
-    enroll.add_argument("--face-box", type=_box, metavar="X,Y,W,H", help="where the face is, pixels")
-    enroll.add_argument(
-        "--pd",
-        type=within(0, 1000, "millimetres"),
-        metavar="MM",
-        help="distance of the pupils, 40 to 80: sets the head's true size",
-    )
-    enroll.add_argument("--generator", default="photo", help="2D generator that paints the views (default: photo)")
-    enroll.add_argument("--no-hair", action="store_true", help="do not build a hair volume")
-    enroll.add_argument("--no-field", action="store_true", help="skip field training: a preview in a few seconds")
-    enroll.add_argument(
-        "--device", choices=("cpu", "cuda"), default="cpu", help="where the field is trained (default cpu; cuda: an NVIDIA GPU)"
-    )
-    enroll.add_argument(
-        "--field-backend", choices=("numba", "torch", "tcnn"),
-        help="what trains it: numba (the CPU's default), torch (slower there, cuda's default) or tcnn (tiny-cuda-nn)",
-    )  # fmt: skip
-    enroll.add_argument("--remove-glasses", action="store_true", help="leave off the glasses that the photo shows")
-    enroll.add_argument("--seed", type=seed, default=0, help="of everything random: equal seeds give equal avatars (default 0)")
-
-    glb_command.add_storage_flags(enroll)
+    enroll_command.add_arguments(enroll)
 
     render = _command(commands, "render", "draw stills, stereo pairs, turntables and videos")
     drawing.add_arguments_render(render)
@@ -275,61 +237,7 @@ def _report(arguments: argparse.Namespace, result: dict[str, Any], lines: list[s
 
 
 def _enroll(arguments: argparse.Namespace) -> None:
-    if arguments.out.suffix.lower() != ".glb":
-        raise InputError(f"cannot write an avatar as {arguments.out.name}: expected a name that ends in .glb")
-    from avatar3d.files import check_writable
-    from avatar3d.progress import ProgressBar
-
-    check_writable(arguments.out)
-    from avatar3d.enrolment.pipeline import EnrollOptions, enroll
-    from avatar3d.glb import write_glb
-
-    options = EnrollOptions(
-        face_index=arguments.face,
-        face_box=arguments.face_box,
-        generator=arguments.generator,
-        hair=not arguments.no_hair,
-        field=not arguments.no_field,
-        remove_glasses=arguments.remove_glasses,
-        seed=arguments.seed,
-        pupil_distance_mm=arguments.pd,
-        device=arguments.device,
-        field_backend=arguments.field_backend or ("torch" if arguments.device == "cuda" else "numba"),
-    )
-    started = time.perf_counter()
-    with ProgressBar(not arguments.quiet) as progress:
-        avatar, result = enroll(arguments.photo, options, progress)
-        progress(0.98, "writing the avatar")
-        write_started = time.perf_counter()
-        write_glb(avatar, arguments.out, arguments.jpeg or False, arguments.byte_field)
-    seconds = dict(result["seconds"], write=round(time.perf_counter() - write_started, 3))
-    seconds["total"] = round(time.perf_counter() - started, 3)
-    result = {
-        "avatar": str(arguments.out), **result, "seconds": seconds, "bytes": arguments.out.stat().st_size
-    }  # fmt: skip
-    for warning in result["warnings"]:
-        print(printable(f"avatar3d: {arguments.photo.name}: {warning}"), file=sys.stderr)
-    _report(
-        arguments,
-        result,
-        [
-            f"{arguments.out}: {result['bytes'] / 1e6:.1f} MB in {seconds['total']:.1f} s",
-            f"landmarks {result['landmark_error_iod_pct']:.2f} % of the interocular distance, photo re-rendered at"
-            f" {result['photo_psnr_db']:.1f} dB, silhouette within {result['silhouette_error_px']:.1f} px",
-            *_bake_line(result["bake"]),
-            result["quality"]["line"],
-        ],
-    )
-
-
-def _bake_line(bake: dict[str, Any] | None) -> list[str]:
-    if bake is None:
-        return []
-    moves = f"{bake['motion_directions']} direction{'' if bake['motion_directions'] == 1 else 's'}"
-    return [
-        f"baked against live: skin {bake['psnr_skin_db']:.1f} dB, hair {bake['psnr_hair_db']:.1f} dB, in motion"
-        f" {bake['psnr_moved_skin_db']:.1f} and {bake['psnr_moved_hair_db']:.1f} dB; textures follow it in {moves}"
-    ]
+    _report(arguments, *enroll_command.run(arguments))
 
 
 def _render(arguments: argparse.Namespace) -> None:
