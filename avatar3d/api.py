@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from avatar3d.evaluation import EvaluateOptions
     from avatar3d.generator.protocol import Generator, GeneratorFactory
+    from avatar3d.head import HeadModel
     from avatar3d.motion.sources.base import MotionSource
     from avatar3d.rendering import Frame, Renderer, RenderOptions
 
@@ -37,6 +38,7 @@ def enroll(
     seed: int = 0,
     field_backend: str = "numba",
     device: str = "cpu",
+    head: str | HeadModel = "default",
     progress: ProgressCallback = silent,
     report: dict[str, object] | None = None,
 ) -> Avatar:
@@ -61,6 +63,8 @@ def enroll(
         Of everything random; the same photo and seed give the same avatar.
     field_backend, device
         How the field is trained, see `avatar3d.field.network.check_back_end`.
+    head
+        The head model that is fitted: a name (`avatar3d.head.registry.HEAD_MODELS`), or an `avatar3d.head.HeadModel`.
     progress
         Called with a share in [0, 1] and what is being done.
     report
@@ -80,6 +84,7 @@ def enroll(
     """
     from avatar3d.enrolment.pipeline import EnrollOptions
     from avatar3d.enrolment.pipeline import enroll as run
+    from avatar3d.head.registry import head_of
 
     options = EnrollOptions(
         face_index=face_index,
@@ -92,6 +97,7 @@ def enroll(
         pupil_distance_mm=pupil_distance_mm,
         field_backend=field_backend,
         device=device,
+        head=head_of(head),
     )
     avatar, figures = run(photo, options, progress)
     if report is not None:

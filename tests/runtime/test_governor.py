@@ -338,7 +338,7 @@ def test_heat_is_obeyed_at_every_scale():
 
 def test_a_pinned_scale_is_every_rungs():
     assert [level.scale for level in SHIPPED.at_scale(0.7).levels] == [0.7] * 4
-    with pytest.raises(InputError, match=r"scales are \[3\.0\]"):
+    with pytest.raises(InputError, match=r"a rung: scales\[0\] is 3\.0; expected a number from 0\.25 to 1"):
         SHIPPED.at_scale(3.0)
     baked = SHIPPED.rungs["baked"]
     assert baked.options(1.0).antialias and not baked.options(0.7).antialias
@@ -357,15 +357,17 @@ def test_the_shipped_settings_are_those_of_the_design():
         ({"rest": 1}, "true or false"),
         ({"budget_share": 0.5}, "climb_share"),
         ({"same_cost": 1.0}, "same_cost is 1"),
-        ({"late_share": 0.0}, "late_share > 0"),
+        ({"late_share": 0.0}, "late_share is 0.0; expected a number over 0"),
         ({"rebake_ms": -1}, "rebake_ms is -1"),
-        ({"speed": 1}, "speed"),
-        ({"settle_frames": 1.5}, "0, 1, 2"),
-        ({"settle_frames": float("nan")}, "settle_frames is nan; expected a number"),
+        ({"speed": 1}, "'speed' is unknown"),
+        ({"budget_shar": 1}, "'budget_shar' is unknown; expected budget_share"),
+        ({"settle_frames": 1.5}, "expected a whole number of 0 or more"),
+        ({"settle_frames": float("nan")}, "settle_frames is nan; expected a whole number"),
         ({"climb_after_s": float("inf")}, "climb_after_s is inf; expected a number"),
-        ({"rungs": {"live": {}}}, "rungs must be"),
-        ({"sensors": ["skin"]}, "pairs of a name"),
-        ({"sensors": {"skin": "warm"}}, "pairs of a name"),
+        ({"rungs": {"live": {}}}, "form, hair_levels, scales are missing in rungs.live"),
+        ({"rungs": {}}, "rungs must be"),
+        ({"sensors": ["skin"]}, "expected names, each with a number"),
+        ({"sensors": {"skin": "warm"}}, "sensors.skin is 'warm'; expected a number"),
     ],
 )
 def test_wrong_settings_are_named(tmp_path, change, words):

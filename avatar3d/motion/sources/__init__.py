@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.metadata import entry_points
+from collections.abc import Callable
 
-from avatar3d.errors import InputError, WorkError
+from avatar3d.errors import InputError
 from avatar3d.motion.retarget import DIALECTS
 from avatar3d.motion.sources.base import MotionSource, Spec
+from avatar3d.registry import Registry
 
-ENTRY_POINT_GROUP = "avatar3d.motion_sources"
-# Scheme: where the function (Spec) -> MotionSource is. Imported when asked for; the camera's needs the face networks, and
-# `net` what lies above it; both are above this package.
-BUILT_IN: dict[str, str] = {
-    "camera": "avatar3d.tracking.source:open_camera",
-    "csv": "avatar3d.motion.sources.files:open_csv",
-    "ifacialmocap": "avatar3d.motion.sources.ifacialmocap:open_ifacialmocap",
-    "json": "avatar3d.motion.sources.files:open_json",
-    "livelink": "avatar3d.motion.sources.livelink:open_livelink",
-    "lsl": "avatar3d.motion.sources.lsl:open_lsl",
-    "net": "avatar3d.net.source:open_net",
-    "openseeface": "avatar3d.motion.sources.openseeface:open_openseeface",
-    "openxr": "avatar3d.motion.sources.openxr:open_openxr",
-    "osc": "avatar3d.motion.sources.osc:open_osc",
-    "video": "avatar3d.tracking.source:open_video",
-    "vmc": "avatar3d.motion.sources.vmc:open_vmc",
-}
+# Scheme: the function that opens a source of a spec. Imported when asked for; the camera's needs the face networks, and `net` what
+# lies above it; both are above this package.
+MOTION_SOURCES: Registry[Callable[[Spec], MotionSource]] = Registry(
+    "motion source",
+    "avatar3d.motion_sources",
+    {
+        "camera": "avatar3d.tracking.source:open_camera",
+        "csv": "avatar3d.motion.sources.files:open_csv",
+        "ifacialmocap": "avatar3d.motion.sources.ifacialmocap:open_ifacialmocap",
+        "json": "avatar3d.motion.sources.files:open_json",
+        "livelink": "avatar3d.motion.sources.livelink:open_livelink",
+        "lsl": "avatar3d.motion.sources.lsl:open_lsl",
+        "net": "avatar3d.net.source:open_net",
+        "openseeface": "avatar3d.motion.sources.openseeface:open_openseeface",
+        "openxr": "avatar3d.motion.sources.openxr:open_openxr",
+        "osc": "avatar3d.motion.sources.osc:open_osc",
+        "video": "avatar3d.tracking.source:open_video",
+        "vmc": "avatar3d.motion.sources.vmc:open_vmc",
+    },
+)
 
 TELL_THEMSELVES = ("camera", "video")  # what their weights mean follows from how they are told
-
-
-def schemes() -> list[str]:
-    """The schemes that can be opened here, plug-ins included."""
-    return sorted({*BUILT_IN, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
 
 
 def open_source(text: str) -> MotionSource:
@@ -45,7 +43,7 @@ def open_source(text: str) -> MotionSource:
     """
     spec = Spec.parse(text)
     dialect = None if spec.scheme in TELL_THEMSELVES else _dialect(spec)
-    source = _open(spec)
+    source = MOTION_SOURCES.load(spec.scheme)(spec)
     if dialect is not None:
         source.dialect = dialect
     return source
@@ -59,17 +57,4 @@ def _dialect(spec: Spec) -> str | None:
     return dialect
 
 
-def _open(spec: Spec) -> MotionSource:
-    if spec.scheme in BUILT_IN:
-        module, _, function = BUILT_IN[spec.scheme].partition(":")
-        return getattr(import_module(module), function)(spec)
-    for point in entry_points(group=ENTRY_POINT_GROUP, name=spec.scheme):
-        try:
-            opener = point.load()
-        except Exception as error:  # a plug-in may fail in any way while it is imported
-            raise WorkError(f"the motion source plug-in {point.value} cannot be loaded: {error}") from error
-        return opener(spec)
-    raise InputError(f"unknown motion source {spec.scheme!r}; expected one of {', '.join(schemes())}")
-
-
-__all__ = ["ENTRY_POINT_GROUP", "MotionSource", "Spec", "open_source", "schemes"]
+__all__ = ["MOTION_SOURCES", "MotionSource", "Spec", "open_source"]

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
 from avatar3d import __version__
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.choices import TUNING_MODES
 from avatar3d.errors import Avatar3dError, InputError
-from avatar3d.files import check_writable, read_bounded, write_bytes
+from avatar3d.files import check_writable, write_bytes
 from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressBar, ProgressCallback, silent
 from avatar3d.rendering.frame import Form, RenderOptions
@@ -29,6 +30,7 @@ from avatar3d.rendering.opengl.draw_strategy import VALUES, Build, possible
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import EYES, LayeredTarget, Stereo, offered
 from avatar3d.resources import cache_dir
+from avatar3d.settings import Within, read_settings
 
 SOFTWARE_DRIVERS = ("llvmpipe", "softpipe", "SWR")
 # Of the whole measurement: a first start that takes longer feels broken. Of processor time where the processor draws, so that a
@@ -53,6 +55,7 @@ FILE_NAME = "tuning.json"
 MAX_FILE_BYTES = 256 * 1024
 MAX_ENTRIES = 64  # drivers × sizes; the oldest make room
 MAX_TEXT = 200  # characters of a driver's name
+Name = Annotated[str, Within(0, MAX_TEXT)]
 # A face that speaks: as many weights as a tracked face has at once.
 _WEIGHTS = {
     "jawOpen": 0.4, "mouthSmileLeft": 0.5, "mouthSmileRight": 0.4, "mouthFunnel": 0.2, "browInnerUp": 0.3, "eyeBlinkLeft": 0.2,
@@ -81,22 +84,37 @@ class Choice:
 class Entry:
     """What a measurement is remembered by, and what it found."""
 
-    vendor: str
-    renderer: str
-    version: str
-    width: int
-    height: int
-    eyes: int
-    avatar3d: str
+    vendor: Name
+    renderer: Name
+    version: Name
+    width: Annotated[int, Within(1, 1 << 16, "pixels")]
+    height: Annotated[int, Within(1, 1 << 16, "pixels")]
+    eyes: Annotated[int, Within(1, 1 << 16)]
+    avatar3d: Name
     choices: dict[str, list[str]]  # what was there to choose from
     build: dict[str, str]
-    times_ms: dict[str, dict[str, float | None]]
+    times_ms: dict[str, dict[str, Annotated[float, Within(0)] | None]]
+
+    def __post_init__(self) -> None:
+        for name, value in self.build.items():
+            if value not in VALUES.get(name, ()) or value not in self.choices.get(name, VALUES[name][:1]):
+                raise InputError(f"{name} {value!r} was not there to choose")
+        for name, times in self.times_ms.items():
+            if name not in VALUES or not set(times) <= set(VALUES[name]):
+                raise InputError(f"{name} has times of what is no choice")
 
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for what may take the same choice."""
         place = (self.vendor, self.renderer, self.version, self.width, self.height, self.eyes, self.avatar3d)
         return (*place, json.dumps(self.choices, sort_keys=True))
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """The file of measurements, oldest first."""
+
+    entries: Annotated[tuple[Entry, ...], Within(0, MAX_ENTRIES)]
 
 
 def is_software(gl_renderer: str) -> bool:
@@ -334,50 +352,12 @@ def cache_path() -> Path:
 def remembered(path: Path | None = None) -> list[Entry]:
     """What was measured before, oldest first; nothing where there is no file. Raises InputError on a file that is damaged."""
     path = path or cache_path()
-    try:
-        path.stat()
-        document = json.loads(read_bounded(path, "file of measurements", MAX_FILE_BYTES))
-        return [_entry(item) for item in _list(document["entries"])]
-    except FileNotFoundError:
+    if not os.path.exists(path):
         return []
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is not a file of measurements ({type(error).__name__}: {error})") from error
+    return list(read_settings(Measurements, path, "file of measurements", MAX_FILE_BYTES).entries)
 
 
 def remember(path: Path, entries: Sequence[Entry]) -> None:
     """Write the newest MAX_ENTRIES of the entries, oldest first."""
     document = {"entries": [vars(entry) for entry in entries[-MAX_ENTRIES:]]}
     write_bytes(path, (json.dumps(document, indent=1) + "\n").encode(), shared=True)
-
-
-def _list(value: object) -> list[Any]:
-    if not isinstance(value, list) or len(value) > MAX_ENTRIES:
-        raise ValueError(f"expected a list of at most {MAX_ENTRIES} entries")
-    return value
-
-
-def _entry(item: Any) -> Entry:
-    """An entry whose every part was checked."""
-    if not isinstance(item, dict) or item.keys() != Entry.__dataclass_fields__.keys():
-        raise ValueError("an entry has other keys than expected")
-    entry = Entry(**item)
-    texts = (entry.vendor, entry.renderer, entry.version, entry.avatar3d)
-    if not all(isinstance(text, str) and len(text) <= MAX_TEXT for text in texts):
-        raise ValueError("a driver's name is not a text of at most 200 characters")
-    if not all(type(number) is int and 0 < number <= 1 << 16 for number in (entry.width, entry.height, entry.eyes)):
-        raise ValueError("a size is not a number of pixels")
-    if not all(isinstance(table, dict) for table in (entry.choices, entry.build, entry.times_ms)):
-        raise ValueError("a table of an entry is none")
-    try:
-        chosen = Build(**entry.build)
-    except InputError as error:
-        raise ValueError(str(error)) from error
-    for name, value in chosen.to_json().items():
-        if value not in entry.choices.get(name, VALUES[name][:1]):
-            raise ValueError(f"{name} {value!r} was not there to choose")
-    for name, times in entry.times_ms.items():
-        if name not in VALUES or not isinstance(times, dict) or not set(times) <= set(VALUES[name]):
-            raise ValueError(f"unknown choice {name!r}")
-        if not all(ms is None or (isinstance(ms, float | int) and 0 <= ms < math.inf) for ms in times.values()):
-            raise ValueError("a time is not a number of milliseconds")
-    return entry

@@ -7,21 +7,20 @@ one of another camera. The coarse picture leaves out what the inset covers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 
 from avatar3d.camera import Camera
-from avatar3d.errors import InputError
-from avatar3d.files import read_yaml, shown
 from avatar3d.rendering.culling.screen_region import Box, Part
 from avatar3d.rendering.frame import Precision, RenderOptions
 from avatar3d.rendering.opengl.hidden_area import rectangle
 from avatar3d.rendering.opengl.raw_gl import GL_FRAMEBUFFER_SRGB
 from avatar3d.rendering.opengl.shaders import assemble
 from avatar3d.resources import config_path
+from avatar3d.settings import Within, check, read_settings
 
 MIN_SCALE = 0.2  # of the coarse picture: beyond, a face is no face any more
 REACH_PX = 2  # coarse pixels that the filter of the coarse picture may read inside of the inset
@@ -48,19 +47,15 @@ class DrawViews(Protocol):
 class FoveationSettings:
     """The settings of configs/foveation.yaml, where each is explained."""
 
-    inset_deg: float
-    feather_deg: float
-    periphery_scale: float
+    inset_deg: Annotated[float, Within(0, 60, "degrees", open=True)]
+    feather_deg: Annotated[float, Within(0, 60, "degrees", open=True)]
+    periphery_scale: Annotated[float, Within(MIN_SCALE, 1)]
     periphery_hair_levels: int
     periphery_precision: Precision
 
     def __post_init__(self) -> None:
         _ = self.coarse_options(RenderOptions())  # raises where the renderer has no such drawing
-        for name in ("inset_deg", "feather_deg"):
-            if not 0 < getattr(self, name) <= 60:
-                raise InputError(f"the foveation's {name} is {getattr(self, name):g}; expected an angle in (0, 60] degrees")
-        if not MIN_SCALE <= self.periphery_scale <= 1:
-            raise InputError(f"the foveation's periphery_scale is {self.periphery_scale:g}; expected {MIN_SCALE} to 1")
+        check(self, "foveation")
 
     def coarse_options(self, options: RenderOptions) -> RenderOptions:
         """How the periphery is drawn where the rest is drawn with `options`."""
@@ -76,17 +71,7 @@ class FoveationSettings:
 def read_foveation(path: Path | None = None) -> FoveationSettings:
     """The settings of a YAML file, by default configs/foveation.yaml; raises InputError naming what is missing or wrong."""
     source = config_path("foveation.yaml") if path is None else path
-    values = read_yaml(source, "foveation settings", MAX_CONFIG_BYTES)
-    kinds = {entry.name: str(entry.type) for entry in fields(FoveationSettings)}
-    if not isinstance(values, dict) or set(values) != set(kinds):
-        raise InputError(f"{source} must hold {', '.join(kinds)} and nothing else; copy configs/foveation.yaml")
-    for name, kind in kinds.items():
-        fits = {"float": (int, float), "int": (int,), "Precision": (str,)}[kind]
-        if isinstance(values[name], bool) or not isinstance(values[name], fits):
-            raise InputError(
-                f"{source}: {name} is {shown(values[name])}; expected {'a word' if kind == 'Precision' else 'a number'}"
-            )
-    return FoveationSettings(**values)
+    return read_settings(FoveationSettings, source, "foveation settings", MAX_CONFIG_BYTES)
 
 
 @dataclass(frozen=True)
