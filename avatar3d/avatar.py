@@ -235,6 +235,12 @@ class Avatar:
         _check(_in_range(self.landmark_triangles, count), "a landmark is out of range")
 
     @property
+    def landmarks(self) -> np.ndarray:
+        """(468, 3) f32 places of MediaPipe's face points on the resting head, head frame, metres; 1 is the nose's tip."""
+        corners = self.vertices[self.landmark_triangles]
+        return (corners * self.landmark_barycentric[..., None]).sum(1).astype(np.float32)
+
+    @property
     def vertex_part(self) -> np.ndarray:
         """(V,) u8 part of each vertex (a vertex on the lip line takes the smaller number, skin)."""
         part = np.full(len(self.vertices), 255, np.uint8)

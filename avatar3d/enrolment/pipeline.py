@@ -42,7 +42,7 @@ from avatar3d.field.bake import bake
 from avatar3d.field.network import check_back_end
 from avatar3d.fitting.fit import FaceFit, fit_face
 from avatar3d.fitting.size import check_pupil_distance, head_size, to_size
-from avatar3d.generator import generator_of
+from avatar3d.generator import generator_of, paint
 from avatar3d.generator.protocol import Generator, GeneratorFactory, PhotoEvidence
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import HeadModel
@@ -211,9 +211,13 @@ def enroll(
             avatar = refine_hair(avatar, evidence, None if hair is None else hair.growth)
 
         training: TrainReport | None = None
+        made_by = make_generator(evidence)
         if options.field:
             with watch("field"):
-                avatar, training = _train(avatar, evidence, make_generator(evidence), options, progress)
+                avatar, training = _train(avatar, evidence, made_by, options, progress)
+        if getattr(made_by, "paints", True):
+            with watch("paint"):
+                avatar = paint(avatar, made_by)
 
         progress(0.95, "comparing with the photo")
         with watch("compare"):

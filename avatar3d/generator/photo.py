@@ -8,7 +8,6 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
-from avatar3d.color import linear_to_srgb
 from avatar3d.field.shells import sample_texture
 from avatar3d.generator.protocol import GeneratedView, GeneratorRequest, PhotoEvidence, make_request
 from avatar3d.geometry import smoothstep, unit
@@ -141,6 +140,7 @@ class PhotoGenerator:
     """The built-in generator `photo`; holds the photo's evidence and, once asked, what its camera sees of the avatar."""
 
     name = "photo"
+    paints = False  # the skin is painted from the same photo already
 
     def __init__(self, evidence: PhotoEvidence) -> None:
         self.evidence = evidence
@@ -178,8 +178,7 @@ class PhotoGenerator:
         confidence = confidence.reshape(shape)
         if _same_view(self.evidence, request.motion, request.camera):
             return GeneratedView(np.concatenate([view.rgb, self.evidence.matte[..., None]], -1).astype(np.float32), confidence)
-        coarse = request.coarse.rgba
-        rgba = np.concatenate([linear_to_srgb(coarse[..., :3] / np.maximum(coarse[..., 3:], 1e-6)), coarse[..., 3:]], axis=-1)
+        rgba = request.picture()
         flat = rgba.reshape(-1, 4)
         share = np.minimum(belief / FULL_BLEND_CONFIDENCE, 1)[:, None]
         flat[index, :3] = flat[index, :3] * (1 - share) + color * share

@@ -14,9 +14,11 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
+from avatar3d.color import linear_to_srgb
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.registry import Registry
+from avatar3d.rendering.frame import SURFACE_HEAD
 
 if TYPE_CHECKING:
     from avatar3d.rendering.frame import Frame
@@ -69,13 +71,29 @@ class GeometryBuffers:
 
 @dataclass(frozen=True)
 class GeneratorRequest:
-    """Draw `identity` at `motion` for `camera`; coarse: the avatar as rendered so far (linear, premultiplied)."""
+    """Draw `identity` at `motion` for `camera`.
+
+    coarse: the avatar as rendered so far (linear, premultiplied). geometry: which point of it each pixel shows.
+    """
 
     identity: Avatar
     motion: MotionCode
     camera: Camera
     coarse: Frame
     geometry: GeometryBuffers
+
+    def picture(self) -> np.ndarray:
+        """(H, W, 4) f32: `coarse` as a GeneratedView holds it, sRGB in [0, 1] with straight alpha, to draw into."""
+        rgba = self.coarse.rgba
+        return np.concatenate([linear_to_srgb(rgba[..., :3] / np.maximum(rgba[..., 3:], 1e-6)), rgba[..., 3:]], axis=-1)
+
+    def places_at_rest(self) -> np.ndarray:
+        """(H, W, 3) f32: where on the resting head each pixel's point lies, head frame, metres; NaN off the head and on hair."""
+        shown = self.geometry.surface == SURFACE_HEAD
+        corners = self.identity.vertices[self.identity.faces[self.geometry.face[shown]]]
+        places = np.full((*shown.shape, 3), np.nan, np.float32)
+        places[shown] = (corners * self.geometry.barycentric[shown][..., None]).sum(1)
+        return places
 
 
 @dataclass(frozen=True)
@@ -87,7 +105,12 @@ class GeneratedView:
 
 
 class Generator(Protocol):
-    """Anything with a name and a `generate`; deterministic for equal requests."""
+    """Anything with a name and a `generate`; deterministic for equal requests.
+
+    Enrolment asks for views of the head and, after its field is trained, paints what the generator changed in them into the base
+    colour (`avatar3d.generator.paint`). An attribute `paints = False` leaves that out: its pictures then only teach the field, which
+    takes from them what changes with the view.
+    """
 
     name: str
 
@@ -128,6 +151,23 @@ def generator_of(given: str | Generator | GeneratorFactory) -> tuple[str, Genera
     if callable(given):
         return getattr(given, "name", getattr(given, "__name__", "own")), cast(GeneratorFactory, given)
     raise InputError(f"a {type(given).__name__} is no generator: expected a name, a generator, or a function that makes one")
+
+
+def asked(generator: Generator, request: GeneratorRequest) -> GeneratedView:
+    """What a generator answers. Raises InputError, naming it, where that is no picture of the asked size."""
+    made = generator.generate(request)
+    shape = request.coarse.depth.shape
+    for name, wanted in (("rgba", (*shape, 4)), ("confidence", shape)):
+        value = getattr(made, name, None)
+        told = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else f"of type {type(value).__name__}"
+        if (
+            not isinstance(value, np.ndarray)
+            or value.shape != wanted
+            or value.dtype.kind != "f"
+            or not np.isfinite(value).all()
+        ):
+            raise InputError(f"the generator {generator.name!r} answered with {name} {told}; expected finite floats {wanted}")
+    return made
 
 
 def make_request(avatar: Avatar, motion: MotionCode, camera: Camera) -> GeneratorRequest:

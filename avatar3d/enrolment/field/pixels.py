@@ -12,7 +12,7 @@ from avatar3d.camera import Camera
 from avatar3d.color import srgb_to_linear
 from avatar3d.enrolment.field.options import TrainOptions
 from avatar3d.field.shells import sample_texture
-from avatar3d.generator.protocol import Generator, PhotoEvidence, drawn_request
+from avatar3d.generator.protocol import Generator, PhotoEvidence, asked, drawn_request
 from avatar3d.geometry import smoothstep
 from avatar3d.rendering.frame import SURFACE_HAIR
 from avatar3d.rendering.reference.raster import draw_ranks
@@ -235,7 +235,7 @@ def generator_pixels(
         camera = _turned(evidence.camera, np.radians(yaw_deg), center, GENERATOR_SIZE_PX)
         view = drawn_view(scene, textures, camera)
         alphas = [alpha.numpy() for _, alpha in view.shaded]
-        made = generator.generate(drawn_request(avatar, evidence.motion, camera, view.drawn, alphas, view.picture))
+        made = asked(generator, drawn_request(avatar, evidence.motion, camera, view.drawn, alphas, view.picture))
         pixels = pixels_of(avatar, view, camera.width * camera.height)
         shown, _ = evidence.camera.project(pixels.world[pixels.front].astype(np.float64))
         column = np.clip(shown[:, 0], 0, evidence.camera.width - 1).astype(np.int64)

@@ -13,6 +13,7 @@ from avatar3d.camera import Camera
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.errors import InputError
 from avatar3d.field.shells import sample_texture, uv_raster
+from avatar3d.generator.painting import texel_light
 from avatar3d.geometry import unit
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.scene import build_scene, view_directions
@@ -47,9 +48,7 @@ def settle_texture(avatar: Avatar, motion: MotionCode, camera: Camera) -> np.nda
         weights = torch.tensor(motion.weights, dtype=torch.float32)
         field = NeuralField(avatar.neural_field)
         residual = field(torch.from_numpy(canonical), torch.from_numpy(d[shown]), weights)[0].numpy()
-    lit = raster.interpolate(faces, scene.shade)[shown]
-    for log_ratio, activation in scene.active_deltas():
-        lit *= np.exp(activation * sample_texture(log_ratio, uv[shown]))
+    lit = texel_light(scene, faces, raster.take(shown))
     color = avatar.base_color.reshape(-1, 3).copy()
     texels = raster.texel[shown]
     settled = srgb_to_linear(color[texels]) - share[shown, None] * residual / np.maximum(lit, 1e-3)
