@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from avatar3d.motion.sources.base import MotionSource
     from avatar3d.rendering import Frame, Renderer, RenderOptions
 
-MOTION_METHODS = ("read", "close")
-
 
 def enroll(
     photo: str | Path | Image | np.ndarray,
@@ -227,12 +225,13 @@ def open_motion(source: str | MotionSource) -> MotionSource:
     ----------
     source
         `SCHEME:TARGET?key=value`, such as "csv:talk.csv", "video:clip.mp4" or "livelink:11111"; or an object of your own that has
-        `read(timeout_s)`, `close()` and `ended`, which is handed back.
+        `read(timeout_s)`, `close()` and `ended`, such as one derived from `avatar3d.motion.sources.SourceBase`; it is handed back.
 
     Returns
     -------
     MotionSource
-        `read` gives the next MotionCode or None; close it, or use it in a `with`.
+        `read` gives the next MotionCode or None; close it. One opened by name, or derived from SourceBase, closes itself in a
+        `with`, and `for code in source` reads it to its end.
 
     Raises
     ------
@@ -241,14 +240,9 @@ def open_motion(source: str | MotionSource) -> MotionSource:
     avatar3d.errors.WorkError
         A port, a camera or a package is missing.
     """
-    if isinstance(source, str):
-        from avatar3d.motion.sources import open_source
+    from avatar3d.motion.sources import check_source, open_source
 
-        return open_source(source)
-    lacking = [name for name in MOTION_METHODS if not callable(getattr(source, name, None))]
-    if lacking:
-        raise InputError(f"a {type(source).__name__} is no motion source: it has no {' and no '.join(lacking)}")
-    return source
+    return open_source(source) if isinstance(source, str) else check_source(source)
 
 
 def evaluate(

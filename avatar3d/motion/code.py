@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -113,6 +114,13 @@ class MotionCode:
             weights[ARKIT_INDEX[name]] = value
         return cls(weights=weights)
 
+    def turned(self, yaw_rad: float = 0.0, pitch_rad: float = 0.0, roll_rad: float = 0.0) -> MotionCode:
+        """The same code with the head turned so: yaw toward +X (the subject's left), then pitch up, then roll from +X to +Y.
+
+        The head turns about the neck joint of the avatar that it moves.
+        """
+        return replace(self, rotation=head_rotation(yaw_rad, pitch_rad, roll_rad))
+
     def with_weights(self, weights: np.ndarray) -> MotionCode:
         """The same code with other weights, (52,); raises InputError as the class does."""
         return replace(self, weights=weights)
@@ -138,3 +146,24 @@ def quaternion_matrix(rotation: np.ndarray) -> np.ndarray:
             [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
         ]
     )
+
+
+def head_angles(rotation: np.ndarray) -> tuple[float, float, float]:
+    """(yaw, pitch, roll) in radians of a unit quaternion xyzw, yaw outermost: inverse of `head_rotation`."""
+    matrix = quaternion_matrix(rotation)
+    yaw = math.atan2(matrix[0, 2], matrix[2, 2])
+    pitch = math.asin(float(np.clip(matrix[1, 2], -1.0, 1.0)))
+    return yaw, pitch, math.atan2(matrix[1, 0], matrix[1, 1])
+
+
+def head_rotation(yaw: float, pitch: float, roll: float) -> np.ndarray:
+    """Unit quaternion xyzw of turning by yaw toward +X, then pitch toward +Y, then roll, radians."""
+    sy, cy = math.sin(yaw / 2), math.cos(yaw / 2)
+    sp, cp = math.sin(-pitch / 2), math.cos(pitch / 2)
+    sr, cr = math.sin(roll / 2), math.cos(roll / 2)
+    return np.array([
+        cy * sp * cr + sy * cp * sr,
+        sy * cp * cr - cy * sp * sr,
+        cy * cp * sr - sy * sp * cr,
+        cy * cp * cr + sy * sp * sr,
+    ])  # fmt: skip

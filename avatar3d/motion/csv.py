@@ -25,7 +25,7 @@ import numpy as np
 
 from avatar3d.errors import InputError
 from avatar3d.files import read_bounded, write_bytes
-from avatar3d.motion.code import ARKIT_NAMES, MotionCode, look_angles, quaternion_matrix
+from avatar3d.motion.code import ARKIT_NAMES, MotionCode, head_angles, head_rotation, look_angles
 
 DEFAULT_FPS = 60.0  # what the app records at unless told otherwise; the FF of a timecode counts in it
 MIN_COUNTED = 12  # timecodes: of fewer, none says much about the rate
@@ -152,27 +152,6 @@ def from_angle_columns(angles: Sequence[float], weights: np.ndarray) -> tuple[np
     rotation = head_rotation(angles[0], -angles[1], angles[2])
     eyes = np.array([[angles[3], -angles[4]], [angles[6], -angles[7]]])
     return rotation, eyes - look_angles(weights) if eyes.any() else np.zeros((2, 2))
-
-
-def head_angles(rotation: np.ndarray) -> tuple[float, float, float]:
-    """(yaw, pitch, roll) in radians of a unit quaternion xyzw, in this module's order and signs."""
-    matrix = quaternion_matrix(rotation)
-    yaw = math.atan2(matrix[0, 2], matrix[2, 2])
-    pitch = math.asin(float(np.clip(matrix[1, 2], -1.0, 1.0)))
-    return yaw, pitch, math.atan2(matrix[1, 0], matrix[1, 1])
-
-
-def head_rotation(yaw: float, pitch: float, roll: float) -> np.ndarray:
-    """Unit quaternion xyzw of turning by yaw toward +X, then pitch toward +Y, then roll, radians; inverse of `head_angles`."""
-    sy, cy = math.sin(yaw / 2), math.cos(yaw / 2)
-    sp, cp = math.sin(-pitch / 2), math.cos(pitch / 2)
-    sr, cr = math.sin(roll / 2), math.cos(roll / 2)
-    return np.array([
-        cy * sp * cr + sy * cp * sr,
-        sy * cp * cr - cy * sp * sr,
-        cy * cp * sr - sy * sp * cr,
-        cy * cp * cr + sy * sp * sr,
-    ])  # fmt: skip
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

@@ -13,8 +13,7 @@ from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.head.mediapipe import IRISES, MESH_POINTS, NOSE_TIP
 from avatar3d.head.model import LASHES, HeadModel
 from avatar3d.head.rig import pose
-from avatar3d.motion.code import ARKIT_INDEX, MotionCode, quaternion_matrix
-from avatar3d.motion.csv import head_angles
+from avatar3d.motion.code import ARKIT_INDEX, MotionCode, head_angles, quaternion_matrix
 from avatar3d.tracking.track import TrackedFrame
 
 HEIGHT_PX = 448  # of each half

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from avatar3d.errors import InputError
-from avatar3d.motion.code import ARKIT_NAMES, MotionCode, quaternion_matrix
+from avatar3d.motion.code import ARKIT_NAMES, MotionCode, head_angles, quaternion_matrix
 
 quaternions = st.lists(st.floats(-1, 1), min_size=4, max_size=4).map(np.array).filter(lambda q: np.linalg.norm(q) > 1e-2)
 
@@ -53,6 +53,16 @@ def test_expressions_by_name():
         MotionCode.from_expression({"jawOpen": 1.5})
     with pytest.raises(InputError, match="outside"):
         MotionCode.from_expression({"jawOpen": float("nan")})
+
+
+def test_a_head_turns_to_its_left_and_up_and_its_face_stays():
+    smile = MotionCode.from_expression({"mouthSmileLeft": 0.5})
+    turned = smile.turned(yaw_rad=0.3, pitch_rad=0.2, roll_rad=-0.1)
+    assert np.array_equal(turned.weights, smile.weights)
+    assert head_angles(turned.rotation) == pytest.approx((0.3, 0.2, -0.1))
+    ahead = quaternion_matrix(turned.rotation) @ [0.0, 0.0, 1.0]
+    assert ahead[0] > 0.25 and ahead[1] > 0.15
+    assert np.array_equal(smile.turned().rotation, [0, 0, 0, 1])
 
 
 @given(quaternions, quaternions)

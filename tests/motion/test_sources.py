@@ -21,7 +21,7 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.csv import head_angles, write_motion_csv
 from avatar3d.motion.jsonl import read_motion_jsonl, to_line, write_motion_jsonl
-from avatar3d.motion.sources import MOTION_SOURCES, livelink, open_source
+from avatar3d.motion.sources import MOTION_SOURCES, SourceBase, livelink, open_source
 from avatar3d.motion.sources.base import ClockOffset
 from avatar3d.motion.sources.ifacialmocap import IFacialMocapParser
 from avatar3d.motion.sources.livelink import LiveLinkParser
@@ -310,19 +310,41 @@ def test_wrong_specs_are_one_sentence(spec, sentence):
         open_source(spec)
 
 
+class Counting(SourceBase):
+    """A source of one's own, with the least that it needs: three codes, then it closes itself."""
+
+    def __init__(self, spec=None):
+        self.spec, self.count = spec, 0
+
+    def read(self, timeout_s: float = 1.0):
+        self.count += 1
+        if self.count == 3:
+            self.close()
+        return MotionCode(sequence=self.count)
+
+
+def test_a_source_of_ones_own_needs_no_more_than_read():
+    with Counting() as source:
+        assert [code.sequence for code in source] == [1, 2, 3]
+    assert source.ended and source.live and source.door.refused == 0
+
+
 def test_plug_ins_are_found_by_entry_point(monkeypatch):
     class Point:
-        name, value = "mine", "here:open"
+        name, value, opener = "mine", "here:open", Counting
 
         def load(self):
-            return lambda spec: spec
+            return self.opener
 
     def points(group: str) -> list[Point]:
         return [Point()] if group == "avatar3d.motion_sources" else []
 
     monkeypatch.setattr("avatar3d.registry.entry_points", points)
-    assert open_source("mine:place?a=1").options == {"a": "1"}
+    assert open_source("mine:place?a=1").spec.options == {"a": "1"}
     assert "mine" in MOTION_SOURCES.names()
+    Point.opener = staticmethod(lambda spec: spec)
+    with pytest.raises(InputError, match="a Spec is no motion source: it has no read and no close .* derive it from"):
+        open_source("mine:place")
 
 
 def test_the_clock_offset_forgets_a_clock_that_was_set_anew():

@@ -6,7 +6,14 @@ from collections.abc import Callable
 
 from avatar3d.errors import InputError
 from avatar3d.motion.retarget import DIALECTS
-from avatar3d.motion.sources.base import MotionSource, Spec
+from avatar3d.motion.sources.base import (
+    NEEDED_BY_COMMANDS,
+    MotionSource,
+    Recording,
+    SourceBase,
+    Spec,
+    check_source,
+)
 from avatar3d.registry import Registry
 
 # Scheme: the function that opens a source of a spec. Imported when asked for; the camera's needs the face networks, and `net` what
@@ -43,7 +50,7 @@ def open_source(text: str) -> MotionSource:
     """
     spec = Spec.parse(text)
     dialect = None if spec.scheme in TELL_THEMSELVES else _dialect(spec)
-    source = MOTION_SOURCES.load(spec.scheme)(spec)
+    source = check_source(MOTION_SOURCES.load(spec.scheme)(spec), NEEDED_BY_COMMANDS)
     if dialect is not None:
         source.dialect = dialect
     return source
@@ -57,4 +64,4 @@ def _dialect(spec: Spec) -> str | None:
     return dialect
 
 
-__all__ = ["MOTION_SOURCES", "MotionSource", "Spec", "open_source"]
+__all__ = ["MOTION_SOURCES", "MotionSource", "Recording", "SourceBase", "Spec", "check_source", "open_source"]

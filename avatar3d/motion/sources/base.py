@@ -6,10 +6,11 @@ import ipaddress
 import select
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, cast
 from urllib.parse import parse_qsl
 
 from avatar3d.errors import InputError, WorkError
@@ -48,24 +49,45 @@ class MotionSource(Protocol):
     def close(self) -> None: ...
 
 
+NEEDED = ("read", "close", "ended")  # of an object that a program drives a head with
+NEEDED_BY_COMMANDS = (*NEEDED, "live", "dialect", "door")
+
+
+def check_source(source: object, names: Sequence[str] = NEEDED) -> MotionSource:
+    """The object itself, where it has what `names` says; raises InputError naming what it lacks."""
+    lacking = [name for name in names if not hasattr(source, name)]
+    if lacking:
+        what = f"a {type(source).__name__} is no motion source: it has no {' and no '.join(lacking)}"
+        raise InputError(f"{what}; derive it from avatar3d.motion.sources.SourceBase")
+    return cast(MotionSource, source)
+
+
 class SourceBase:
-    """Context management and iteration for sources; iterating a live source ends when it is closed."""
+    """What a source of one's own is derived from: give it `read`, and it is a context manager, ends when closed, and can be iterated.
+
+    Iterating a live source ends when it is closed. A recording sets `live = False` and overrides `ended`, or is a `Recording`.
+    """
 
     live = True
     dialect = HEAD
+    _closed = False
 
-    def __init__(self) -> None:
-        self.door = Door()
-        self._closed = False
+    @cached_property
+    def door(self) -> Door:
+        """Counts of codes admitted, mended and refused; `door.admit` makes codes of raw values."""
+        return Door()
 
     @property
     def ended(self) -> bool:
+        """Whether no code will come any more."""
         return self._closed
 
     def read(self, timeout_s: float = 1.0) -> MotionCode | None:
+        """The next code; None when none came within the time, or the recording is at its end."""
         raise NotImplementedError
 
     def close(self) -> None:
+        """End it."""
         self._closed = True
 
     def __enter__(self) -> SourceBase:
@@ -82,13 +104,12 @@ class SourceBase:
 
 
 class Recording(SourceBase):
-    """A source over codes that are all there already."""
+    """A source over codes that are all there already, their times rising; commands play it over and over at its own speed."""
 
     live = False
 
     def __init__(self, codes: list[MotionCode], door: Door | None = None) -> None:
-        super().__init__()
-        self.door = door or self.door
+        self.door = door or Door()
         self.codes = codes
         self._next = 0
         self.door.admitted = len(codes)

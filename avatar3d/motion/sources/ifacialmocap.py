@@ -14,8 +14,7 @@ import math
 import numpy as np
 
 from avatar3d.errors import InputError
-from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, look_angles, quaternion_matrix
-from avatar3d.motion.csv import head_rotation
+from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, head_angles, head_rotation, look_angles, quaternion_matrix
 from avatar3d.motion.sources.base import DatagramSource, Spec
 from avatar3d.motion.validation import Door
 
@@ -78,8 +77,6 @@ class IFacialMocapParser:
 
 def pack(code: MotionCode, version: int = 2) -> bytes:
     """The packet the app would send for a code whose head stands still; for tests and for other receivers."""
-    from avatar3d.motion.csv import head_angles
-
     separator = "&" if version == 2 else "-"
     fields = [f"{_short(name)}{separator}{round(100 * code.weights[place])}" for name, place in ARKIT_INDEX.items()]
     yaw, pitch, roll = np.degrees(head_angles(code.rotation))
