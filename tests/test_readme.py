@@ -1,10 +1,11 @@
-"""What the pages show is true: commands parse, drawings are drawn, the Python example runs, flags and tools that are named exist."""
+"""What the pages show is true: commands parse, drawings are drawn, Python runs, and all that is named or linked exists."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import pkgutil
 import re
 import shlex
 import tomllib
@@ -20,13 +21,13 @@ from avatar3d.camera import Camera
 from avatar3d.glb import write_glb
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = (ROOT / "README.md", *sorted(ROOT.glob("avatar3d/*/README.md")), *sorted(ROOT.glob("docs/*.md")))
-README = PAGES[0].read_text(encoding="utf-8")
+PAGES = (*sorted(ROOT.glob("*.md"), reverse=True), *sorted(ROOT.glob("avatar3d/*/README.md")), *sorted(ROOT.glob("docs/*.md")))
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    """The README's code blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+def blocks(language: str, text: str = README) -> list[str]:
+    """A page's code blocks of a language, by default the README's."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 LINES = [line for block in blocks("sh") for line in block.splitlines() if line.strip()]
@@ -85,6 +86,52 @@ def test_the_python_example_runs(tmp_path, monkeypatch):
     assert np.ptp(left) > 100 and (left != right).any()
 
 
+def test_what_the_page_on_extending_shows_stands_in_the_examples():
+    examples = [path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("*.py")]
+    shown = blocks("python", (ROOT / "docs" / "extending.md").read_text(encoding="utf-8"))
+    assert len(shown) >= 4
+    for block in shown:
+        assert any(block in example for example in examples), block
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_what_a_page_names_in_python_can_be_imported(page):
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    groups = {*groups, "avatar3d.motion_sources"}  # nothing of our own is in that one
+    for name in re.findall(r"`(avatar3d(?:\.\w+)+)[`(]", page.read_text(encoding="utf-8")):
+        assert name in groups or resolves(name), name
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is a module, or an attribute of what its front part names."""
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def headings(text: str) -> set[str]:
+    """Anchors of a page's headings, as code hosts make them: lower case, letters, digits, hyphens for spaces."""
+    lines = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_every_link_leads_to_a_page_and_a_heading_that_are_there(page):
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text(encoding="utf-8")):
+        path, _, heading = target.partition("#")
+        linked = page.parent / path if path else page
+        assert linked.exists(), target
+        assert not heading or heading in headings(linked.read_text(encoding="utf-8")), target
+
+
+def test_the_page_of_pages_links_all_of_them():
+    text = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    linked = {(ROOT / "docs" / target).resolve() for target in re.findall(r"\]\(([^)]+)\)", text)}
+    assert {page.resolve() for page in PAGES} - {ROOT / "docs" / "README.md"} <= linked
+
+
 def flags_of(command: str) -> set[str]:
     parser = cli.build_parser()
     commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
@@ -101,7 +148,5 @@ def test_what_a_page_names_exists(page):
     for tool in re.findall(r"`(?:\./)?(tools/[\w.]+)", text):
         assert (ROOT / tool).exists(), tool
         assert "." in tool or os.access(ROOT / tool, os.X_OK), tool
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
-        assert (page.parent / target).exists(), target
-    for name in re.findall(r"`((?:avatar3d|configs|shaders|assets|tests)/[\w./]*(?:/|\.\w+))`", text):
+    for name in re.findall(r"`((?:avatar3d|configs|shaders|assets|tests|examples)/[\w./]*(?:/|\.\w+))`", text):
         assert (ROOT / name).exists(), name
