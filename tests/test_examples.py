@@ -59,7 +59,7 @@ def test_each_example_says_what_it_shows_and_how_to_run_it():
 
 
 def test_01_enrols_and_saves(tmp_path, preview):
-    assert run("01", tmp_path, "--no-field").startswith("good")
+    assert run("01", tmp_path, "--no-field") == "the avatar is good\n"
     np.testing.assert_allclose(avatar3d.load(tmp_path / "me.glb").vertices, preview.vertices, atol=1e-6)
 
 
