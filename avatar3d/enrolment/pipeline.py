@@ -24,6 +24,7 @@ from avatar3d.enrolment.pace import by_the_clock
 from avatar3d.enrolment.photo.crop import WorkPicture, between, crop
 from avatar3d.enrolment.photo.hidden import find_hidden
 from avatar3d.enrolment.photo.metrics import Agreement, agreement
+from avatar3d.enrolment.photo.rim import Rim
 from avatar3d.enrolment.photo.segment import WORK_IOD_PX, segment
 from avatar3d.enrolment.shape.cranium import grow_cranium
 from avatar3d.enrolment.shape.ears import fit_ears
@@ -204,7 +205,7 @@ def enroll(
     shown = shown_face if keep_glasses else bare
     seen = _picture(shown, fit, face.landmarks.points_px, MAX_EVIDENCE_IOD_PX)
     strands = segmentation.hair_alpha if hat is None else segmentation.without_hat().hair_alpha
-    matte, hair_alpha = (between(mask, coarse, seen) for mask in (segmentation.matte, strands))
+    matte, hair_alpha, person = (between(mask, coarse, seen) for mask in (segmentation.matte, strands, segmentation.person))
     evidence = PhotoEvidence(seen.rgb, seen.camera, fit.motion, matte, hair_alpha)
     with fragments_kept(seen.camera):
         with watch("refine_hair"):
@@ -221,7 +222,7 @@ def enroll(
 
         progress(0.95, "comparing with the photo")
         with watch("compare"):
-            without, with_field = _compare(avatar, fit.motion, seen, matte)
+            without, with_field = _compare(avatar, fit.motion, seen, matte, person)
     avatar.provenance = {
         "made_by": f"avatar3d {__version__}",
         "date": date.today().isoformat(),
@@ -243,6 +244,8 @@ def enroll(
             crown_iou=report["crown_iou"],
             outline_mm=report["outline_error_mm"],
             face_psnr_db=with_field.face_psnr_db,
+            rim=with_field.rim or Rim(),
+            bare_unlike_skin=segmentation.bare_unlike_skin,
             glasses=keep_glasses,
             hidden=hidden.cause or ("sunglasses hide the eyes" if dark_lenses else ""),
             photo_psnr_db=report["photo_psnr_db"],
@@ -321,14 +324,16 @@ def _train(
     return replace(avatar, baked=bake(avatar)), report
 
 
-def _compare(avatar: Avatar, motion: object, picture: WorkPicture, matte: np.ndarray) -> tuple[Agreement, Agreement]:
+def _compare(
+    avatar: Avatar, motion: object, picture: WorkPicture, matte: np.ndarray, person: np.ndarray
+) -> tuple[Agreement, Agreement]:
     renderer = ReferenceRenderer()
     forms = ("mesh", "live" if avatar.neural_field is not None else "mesh")
     results = []
     for form in forms:
         options = RenderOptions(form=form)  # type: ignore[arg-type]
         (frame,) = renderer.render(avatar, motion, [picture.camera], options)  # type: ignore[arg-type]
-        results.append(agreement(frame, picture.rgb, matte, picture.landmarks_px, picture.inside))
+        results.append(agreement(frame, picture.rgb, matte, picture.landmarks_px, picture.inside, person))
     renderer.close()
     return results[0], results[1]
 

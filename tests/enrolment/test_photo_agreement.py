@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from avatar3d.color import linear_to_srgb, to_u8
 from avatar3d.enrolment.photo.metrics import agreement
+from avatar3d.head.mediapipe import FACE_OVAL, IRIS_CENTRES
 from avatar3d.rendering.frame import Frame
 
 SIZE = 200
@@ -47,3 +49,20 @@ def test_an_outline_that_is_off_inside_the_photo_is_measured():
         np.ones((SIZE, SIZE), bool),
     )
     assert 3.5 < judged.outline_px < 4.5
+
+
+def test_a_lamps_shadow_costs_the_face_little_and_a_hand_on_it_much():
+    face = np.zeros((SIZE, SIZE, 3), np.float32)
+    face[disc(80)] = 0.2
+    points = landmarks()
+    angle = np.linspace(0, 2 * np.pi, len(FACE_OVAL), endpoint=False)
+    points[list(FACE_OVAL), :2] = 100 + 60 * np.stack([np.sin(angle), -np.cos(angle)], -1)
+    points[list(IRIS_CENTRES), 0] = 70, 130
+
+    def psnr(light):
+        photo = to_u8(linear_to_srgb(face * light[..., None]))
+        return agreement(frame_of(disc(80)), photo, disc(80).astype(np.float32), points).face_psnr_db
+
+    across = np.linspace(-1, 1, SIZE)[None].repeat(SIZE, 0)
+    hand = np.where((np.abs(across) < 0.12) | (np.abs(across.T - 0.1) < 0.12), 0.35, 1.0)
+    assert psnr(1 - 0.65 / (1 + np.exp(-6 * across))) > psnr(hand) + 4

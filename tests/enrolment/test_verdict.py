@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from avatar3d.enrolment.photo.rim import Rim
 from avatar3d.enrolment.verdict import GRADES, LIMITS, Evidence, is_grey, judge
 
 GOOD = Evidence(0.7, 0.985, 25.0, 0.5, 90.0, 0.05, size_by_iris=0.02, crown_mm=0.5, crown_iou=0.985, face_psnr_db=27.0)
 EVIDENCE_OF = {"yaw_deg": "yaw_rad"}
+RIM_OF = {"rim_unsupported": "unsupported", "beyond_person": "beyond_person"}
 
 
 def spoiled(name: str, value: float) -> tuple[Evidence, tuple[float | None, float | None]]:
@@ -19,6 +21,8 @@ def spoiled(name: str, value: float) -> tuple[Evidence, tuple[float | None, floa
     likeness = (value if name == "identity_front" else 0.2, turned)
     if name.startswith("identity"):
         return GOOD, likeness
+    if name in RIM_OF:
+        return replace(GOOD, rim=Rim(**{RIM_OF[name]: value})), likeness
     return replace(GOOD, **{EVIDENCE_OF.get(name, name): np.radians(value) if name == "yaw_deg" else value}), likeness
 
 
@@ -53,6 +57,14 @@ def test_a_portrait_that_a_network_dislikes_from_one_side_only_condemns_nobody()
 
 def test_neighbours_and_flying_hair_move_a_mean_and_condemn_nobody():
     assert judge(replace(GOOD, silhouette_mm=25.0, silhouette_iou=0.8)).grade == "usable"
+
+
+def test_an_outline_on_the_photos_own_edges_is_no_wreck_whatever_the_matte_took_in():
+    missed = replace(GOOD, crown_mm=6.0, crown_iou=0.7, outline_mm=9.0, silhouette_iou=0.5)
+    assert judge(missed).grade == "poor"
+    assert judge(replace(missed, rim=Rim(flat=0.2, unsupported=0.03))).grade == "poor"
+    borne_out = judge(replace(missed, rim=Rim(flat=0.02, unsupported=0.0)))
+    assert borne_out.grade == "usable" and "misses the photo's outline" in borne_out.cause
 
 
 def test_what_lies_before_the_face_is_the_first_cause():

@@ -35,6 +35,7 @@ __all__ = ["WORK_IOD_PX", "Labels", "Segmentation", "segment"]
 PERSON = 0.5  # matte from which on a pixel is the person
 HAT_RIM_PX = 5.0  # soft edge of a hat, pixels
 ARM_RIM_PX = 9.0  # soft edge of a raised arm, pixels at WORK_IOD_PX
+CROWN_FROM, STUBBLE_PX, MIN_CROWN_PX = 1.0, 5.0, 700.0  # height of the crown; soft edge of its hair; less of it tells nothing
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ class Segmentation:
 
     matte: f32 in [0, 1], this person without neighbours, completed where the photo cuts the head. hair_alpha: f32 in [0, 1].
     hair_mask, face_mask: bool. confidence: in [0, 1], how sure the hair is; the notes say so where it is not. notes: sentences
-    for the report. labels: what else there is.
+    for the report. labels: what else there is. person: f32 in [0, 1], whatever the matting network answered, neighbours and all.
+    bare_unlike_skin: share of the crown that was found bare, though it has not the colour of this face's skin.
     """
 
     matte: np.ndarray
@@ -82,10 +84,14 @@ class Segmentation:
     confidence: float
     notes: list[str] = field(default_factory=list)
     labels: Labels = None  # type: ignore[assignment]
+    person: np.ndarray = None  # type: ignore[assignment]
+    bare_unlike_skin: float = 0.0
 
     def __post_init__(self) -> None:
         if self.labels is None:
             object.__setattr__(self, "labels", Labels.none(self.matte.shape))  # type: ignore[arg-type]
+        if self.person is None:
+            object.__setattr__(self, "person", self.matte)
 
     def without_hat(self) -> Segmentation:
         """The same whose hair is hair only, and no hat."""
@@ -125,7 +131,16 @@ def segment(
     head = hull((found.mask & (frame.height > frame.brow)) | frame.face) | grown(found.mask, ARM_RIM_PX * frame.unit)
     arm = grown(labels.hand, ARM_RIM_PX * frame.unit) & ~head & (frame.height > 0)
     own = np.where(arm, 0, found.matte).astype(np.float32)
-    return Segmentation(own, found.alpha, found.mask, face_mask, found.confidence, found.notes, labels)
+    unlike = _bare_unlike_skin(found, matte, labels, colour, frame)
+    return Segmentation(own, found.alpha, found.mask, face_mask, found.confidence, found.notes, labels, matte, unlike)
+
+
+def _bare_unlike_skin(found: ParsedHair, matte: np.ndarray, labels: Labels, colour: SkinColour, frame: FaceFrame) -> float:
+    crown = (frame.height > CROWN_FROM) & (np.minimum(found.matte, matte) > PERSON) & ~found.completed
+    if crown.sum() < MIN_CROWN_PX * frame.unit**2:
+        return 0.0
+    bare = crown & ~(grown(found.mask, STUBBLE_PX * frame.unit) | labels.hat | labels.hand | labels.glasses)
+    return float((bare & ~colour.like).sum() / crown.sum())
 
 
 def _labels(
