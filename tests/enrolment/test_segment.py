@@ -3,8 +3,9 @@ from dataclasses import fields, replace
 import cv2
 import numpy as np
 import pytest
-from painted_head import HAIR, SKIN, paint
+from painted_head import BACKDROP, HAIR, SKIN, paint
 
+from avatar3d.enrolment.photo.hidden import find_hidden
 from avatar3d.enrolment.photo.segment import segment
 from avatar3d.face.hair import HairSeen
 
@@ -64,6 +65,13 @@ def test_a_bald_head_has_no_hair_and_says_so(bald):
     found = segmented(bald)
     assert not found.hair_mask.any()
     assert "no hair was made" in found.notes[0]
+
+
+def test_a_crown_called_bald_that_does_not_look_like_skin_is_told_from_a_bald_one(painted, bald):
+    grey = paint(hair=BACKDROP)
+    missed = segment(grey.work, grey.matte, HairSeen(np.zeros(grey.matte.shape, np.float32), 1.0))
+    assert not missed.hair_mask.any() and missed.bare_unlike_skin > 0.45
+    assert segmented(bald).bare_unlike_skin < 0.1 and segmented(painted).bare_unlike_skin < 0.1
 
 
 def test_hair_that_the_network_half_believes_all_over_the_crown_is_thin_and_not_bald():
@@ -292,6 +300,25 @@ def test_a_hand_beside_the_face_is_a_hand(painted):
     rgb[hand], matte[hand] = SKIN, 1.0
     labels = segmented(painted, work=replace(painted.work, rgb=rgb), matte=matte).labels
     assert (labels.hand & hand).sum() > 0.7 * hand.sum()
+
+
+def test_a_bald_crown_however_high_is_no_hand_on_the_forehead(bald):
+    rgb, matte = bald.work.rgb.copy(), bald.matte.copy()
+    crown = np.zeros(matte.shape, np.uint8)
+    cv2.ellipse(crown, tuple(int(v) for v in bald.work.landmarks_px[10, :2] + (0, 10)), (120, 125), 0, 180, 360, 1, -1)
+    rgb[(crown > 0) & (matte < 0.5)] = SKIN
+    matte = np.maximum(matte, cv2.GaussianBlur(crown.astype(np.float32), (0, 0), 1.5))
+    head = replace(bald, work=replace(bald.work, rgb=rgb), matte=matte)
+    labels = segmented(head).labels
+    assert not labels.hand.any() and not labels.hat.any() and find_hidden(head.work, labels).cause == ""
+    assert (labels.skin & (crown > 0)).sum() > 0.8 * crown.sum()
+
+
+def test_hair_that_the_network_doubts_is_hair_and_no_hat(painted):
+    """A blurred portrait's, or curls before a bright sky: under its half, and far over what a cap gives."""
+    found = segment(painted.work, painted.matte, HairSeen(0.1 * painted.hair_seen.probability, 1.0))
+    assert not found.labels.hat.any() and iou(found.hair_mask, painted.hair) > 0.7
+    assert any("hat" in note for note in found.notes)
 
 
 def with_glasses(head, colour, sides=(0, 1), lens=False):

@@ -11,6 +11,8 @@ from avatar3d.head.mediapipe import BROW_TOPS, CHIN, FACE_OVAL, FOREHEAD_TOP, IR
 
 WORK_IOD_PX = 88.0  # pixel sizes of the segmentation are for this distance between the eyes and scale with it
 
+HEADROOM_MIDDLE, HEADROOM_TOP, HEADROOM_WIDTH = 0.75, 1.6, 0.6  # an ellipse: heights, and its half width over the face's
+
 
 @dataclass(frozen=True)
 class FaceFrame:
@@ -57,3 +59,9 @@ def face_frame(landmarks_px: np.ndarray, shape: tuple[int, int]) -> FaceFrame:
     turn = float((landmarks_px[NOSE_TIP] - temples.mean(0)) @ right / width)
     lateral = ((grid - landmarks_px[NOSE_ROOT]) @ right).astype(np.float32)
     return FaceFrame(height, lateral, face, shrunk(face, 9 * unit), chin, top, brow, turn, width, unit)
+
+
+def headroom(frame: FaceFrame) -> np.ndarray:
+    """(H, W) bool: where a head without hair may reach, hat and all."""
+    across, up = HEADROOM_WIDTH * frame.width, HEADROOM_TOP - HEADROOM_MIDDLE
+    return (frame.lateral / across) ** 2 + ((frame.height - HEADROOM_MIDDLE) / up) ** 2 < 1

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from avatar3d.enrolment.photo.masks import closed, distance_to, grown, guided_filter, hull, opened, parts_with, shrunk
-from avatar3d.enrolment.photo.parse_frame import FaceFrame
+from avatar3d.enrolment.photo.parse_frame import FaceFrame, headroom
 from avatar3d.enrolment.photo.parse_neighbours import beyond_reach, of_others, without_others
 from avatar3d.face.hair import SURE
 
@@ -41,7 +41,6 @@ NEAR_HAIR_PX = 9.0  # about the hair, where the person is at least what the hair
 OVER_FACE, OVER_HALF_PX, STRAY_PX = 1.0, 140.0, 3.0  # over the head nothing but hair and face is person
 # Above this height the person ends so far off the hull of hair and face, as an ear stands out less; and so far off the hair itself.
 FAR_FROM, FAR_PX, OFF_HAIR_PX = 0.15, 36.0, 12.0
-HEADROOM_MIDDLE, HEADROOM_TOP, HEADROOM_WIDTH = 0.75, 1.6, 0.6  # an ellipse: heights, and its half width over the face's
 CERTAINTY = (0.5, 0.9)  # mean |2p − 1| over the hair, from no confidence to full
 AGREEMENT = (0.3, 0.8)  # likewise, of what the network calls hair in two views
 UNSURE = 0.6  # confidence below which the report warns
@@ -97,7 +96,7 @@ def parse_hair(
     mask = parts_with(mask, own, MIN_HAIR_PX / 4 * unit**2)
     others |= beyond_reach(mask, frame.face, frame)
     mask &= ~others
-    mask &= (matte > LONE_MATTE) | (distance_to(frame.face | _headroom(frame)) < LONE_PX * unit)
+    mask &= (matte > LONE_MATTE) | (distance_to(frame.face | headroom(frame)) < LONE_PX * unit)
     mask |= _behind_ears(mask, (matte > 0.5) & inside & ~others & ~(never | shadow | beard | skin), off, frame)
     mask = closed(opened(mask, OPEN_PX * unit), CLOSE_PX * unit) & ~never & inside
 
@@ -117,7 +116,7 @@ def parse_hair(
     if bare_crown or mask.sum() < MIN_HAIR_PX * unit**2:
         note = "the head looks bald or shaved" if top_seen else "the top of the head is not in the photo, and no hair beside it"
         nothing = np.zeros(mask.shape, bool)
-        person = _without_others(matte, _headroom(frame), frame)
+        person = _without_others(matte, headroom(frame), frame)
         bald = ParsedHair(nothing, nothing.astype(np.float32), person, nothing, 0.6, [f"{note}; no hair was made"])
         return _with_crown(bald, frame, inside)
 
@@ -189,12 +188,6 @@ def _without_others(matte: np.ndarray, hair: np.ndarray, frame: FaceFrame) -> np
     beside = (distance_to(frame.face) > FAR_PX * frame.unit) & (distance_to(above) > OFF_HAIR_PX * frame.unit) & above.any()
     far = (frame.height > FAR_FROM) & ((distance_to(head) > FAR_PX * frame.unit) | (beside & ~hull(above | frame.face)))
     return np.where(far, 0.0, matte).astype(np.float32)
-
-
-def _headroom(frame: FaceFrame) -> np.ndarray:
-    """(H, W) bool: where a head without hair may reach, hat and all."""
-    across, up = HEADROOM_WIDTH * frame.width, HEADROOM_TOP - HEADROOM_MIDDLE
-    return (frame.lateral / across) ** 2 + ((frame.height - HEADROOM_MIDDLE) / up) ** 2 < 1
 
 
 def _with_crown(found: ParsedHair, frame: FaceFrame, inside: np.ndarray) -> ParsedHair:

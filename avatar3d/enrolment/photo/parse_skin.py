@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from avatar3d.enrolment.photo.masks import closed, distance_to, grown, large_parts, opened, parts_with, polygon, shrunk
-from avatar3d.enrolment.photo.parse_frame import FaceFrame
+from avatar3d.enrolment.photo.parse_frame import FaceFrame, headroom
 from avatar3d.face.hair import SURE
 from avatar3d.head.mediapipe import (
     CHIN_POINTS,
@@ -61,6 +61,9 @@ HAT_ENDS, HAT_ENDS_PX = 0.7, 61.0  # lowest height of a hat's ends over the ears
 # Bands of a hat may have the skin's colour; above this height no skin lies between them
 HAT_BANDS_PX, FOREHEAD_TOP_HAT = 27.0, 1.05
 HAT_OPEN_PX, MIN_HAT_PX, HAT_BRIM_PX = 11.0, 1200.0, 15.0
+# Of a hat, away from its rim, three quarters are under this to the hair network (of 14 hats .008 at most); hair that it misses, blurred
+# or before a bright sky, it still doubts (.033 and .15 of two that passed for hats).
+HAT_CORE_PX, HAT_DOUBT = 9.0, 0.016
 BIN = 12  # of the 8-bit Lab in which colours of backdrop and hat are compared
 
 
@@ -173,12 +176,15 @@ def _right(frame: FaceFrame) -> np.ndarray:
     return np.array([-axis[1], axis[0]]) / np.linalg.norm(axis)
 
 
-def find_hat(rgb: np.ndarray, matte: np.ndarray, probability: np.ndarray, colour: SkinColour, frame: FaceFrame) -> np.ndarray:
-    """(H, W) bool: what covers the head over the forehead and is neither hair, skin nor backdrop; matte, probability: the networks'.
+def find_hat(
+    rgb: np.ndarray, matte: np.ndarray, probability: np.ndarray, colour: SkinColour, frame: FaceFrame
+) -> tuple[np.ndarray, bool]:
+    """((H, W) bool: what covers the head over the forehead and is neither sure hair, skin nor backdrop; whether it may be hair after
+    all). matte, probability: the networks'.
 
     Dark parts of it that the network takes for hair, between a part that it does not and the brows, are the hat's as well.
     """
-    unit, none = frame.unit, np.zeros(matte.shape, bool)
+    unit, none = frame.unit, (np.zeros(matte.shape, bool), False)
     head = (matte > 0.5) & (frame.height > HAT_FROM) & (frame.height < HAT_TOP) & (np.abs(frame.lateral) < 0.8 * frame.width)
     free = head & (probability < SURE)
     other = opened(free & ~colour.like, HAT_OPEN_PX * unit)
@@ -201,7 +207,9 @@ def find_hat(rgb: np.ndarray, matte: np.ndarray, probability: np.ndarray, colour
     coloured = np.hypot(*np.moveaxis(colour.lab[..., 1:] - 128, -1, 0)) > HAT_CHROMA  # as no hair is, where its hue is a hat's
     sides = np.where(hairy, coloured, matte > 0.5) & (frame.height > SCARF_LOW) & _colours(lab, hat & ~hairy)[at] & ~colour.like
     ends = opened((ends | sides) & ~hat & ~shrunk(frame.face, 5 * unit), 3 * unit)
-    return parts_with(closed(hat | ends, 9 * unit), hat)
+    middle = shrunk(other, HAT_CORE_PX * unit)
+    doubted = bool(middle.any() and np.quantile(probability[middle], 0.75) > HAT_DOUBT)
+    return parts_with(closed(hat | ends, 9 * unit), hat), doubted
 
 
 def _like_backdrop(rgb: np.ndarray, matte: np.ndarray, part: np.ndarray, frame: FaceFrame) -> float:
@@ -225,9 +233,11 @@ def _colours(lab: np.ndarray, part: np.ndarray) -> np.ndarray:
     return cv2.dilate(known.astype(np.uint8).reshape(len(known), -1), np.ones((3, 1), np.uint8)).reshape(known.shape) > 0
 
 
-def find_forehead(colour: SkinColour, person: np.ndarray, taken: np.ndarray, frame: FaceFrame) -> np.ndarray:
-    """(H, W) bool: skin of the head above the face oval, up to the hair or over a bald crown."""
+def find_forehead(colour: SkinColour, person: np.ndarray, taken: np.ndarray, frame: FaceFrame, bald: bool) -> np.ndarray:
+    """(H, W) bool: skin of the head above the face oval, up to the hair, or all of a bald crown."""
     zone = (frame.height > FOREHEAD[0]) & (frame.height < FOREHEAD[1]) & (np.abs(frame.lateral) < 0.6 * frame.width)
+    if bald:
+        zone |= headroom(frame) & (frame.height > FOREHEAD[0])
     skin = opened(colour.like & person & zone & ~taken, 3 * frame.unit) | (frame.face & zone & person & ~taken)
     return parts_with(skin, frame.face, MIN_PART_PX / 4 * frame.unit**2)
 

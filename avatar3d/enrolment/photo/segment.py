@@ -120,9 +120,13 @@ def segment(
     frame = face_frame(points[:, :2], rgb.shape[:2])
     colour = skin_colour(rgb, frame, points[:, :2])
     beard = find_beard(seen.probability, colour, frame, points[:, :2]) & work.inside
-    hat = find_hat(rgb, np.where(work.inside, matte, 0), seen.probability, colour, frame) & work.inside
-    hairy = np.maximum(seen.probability, hat)
+    cover, hairlike = find_hat(rgb, np.where(work.inside, matte, 0), seen.probability, colour, frame)
+    cover &= work.inside
+    hat = cover & (not hairlike)
+    hairy = np.maximum(seen.probability, cover)
     found = parse_hair(rgb, work.inside, matte, hairy, seen.agreement, beard, frame, colour.like, neighbours)
+    if cover.any() and hairlike:
+        found.notes.append("the hair was told from a hat with difficulty; its outline is a guess in places")
     if hat.any():
         found.notes.append("a hat or scarf covers the head; it was made as a shell of its own, and its back is a guess")
     face_mask = frame.face & (found.matte > PERSON) & ~found.mask
@@ -160,7 +164,7 @@ def _labels(
     glasses = glasses_mask(work.rgb, landmarks_px) & work.inside & ~hat
     ears = find_ears(colour, person, hair, frame, landmarks_px)
     taken = hair | ears[-1][0] | ears[1][0]
-    face = (face & ~taken) | find_forehead(colour, person, taken, frame)
+    face = (face & ~taken) | find_forehead(colour, person, taken, frame, not found.mask.any())
     taken = taken | face
     neck = find_neck(colour, person, taken, frame)
     hand = find_hands(colour, (matte > PERSON) & work.inside, taken | neck, frame)
