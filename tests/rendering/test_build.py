@@ -150,17 +150,6 @@ def test_deferred_shading_keeps_to_its_viewport_and_to_sizes_that_change(
         realtime.build = Build()
 
 
-def test_an_update_reaches_colours_of_every_kind(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
-    options = RenderOptions("mesh", hair=False)
-    patch = np.full((20, 24, 3), (10, 240, 30), np.uint8)
-    before = [drawn(realtime, avatar, moved, Build(colors=colors), options) for colors in VALUES["colors"]]
-    realtime.update_base_color(patch, left=18, top=12)
-    after = [drawn(realtime, avatar, moved, Build(colors=colors), options) for colors in VALUES["colors"]]
-    realtime.update_base_color(avatar.base_color)
-    assert pictures_psnr_db(before[0], after[0]) < ROUNDED_DB
-    assert pictures_psnr_db(*after) >= ROUNDED_DB
-
-
 def test_choices_of_the_live_field_make_no_program_anew_for_other_forms() -> None:
     live = Build(table="texture", numbers="half", network="uniforms")
     assert live.of_form("live") == live

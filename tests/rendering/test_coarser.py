@@ -130,24 +130,6 @@ def test_a_scene_is_prepared_as_the_last_pictures_asked_and_drawn_as_its_own_ask
     target.release()
 
 
-def test_a_new_base_color_reaches_what_is_seen_from_afar(drawer: RealtimeRenderer, avatar: Avatar) -> None:
-    options = RenderOptions("mesh", hair=False, detail="seen")
-    drawer.load(avatar, [options])
-    camera = away(avatar, 2.5, 64)
-    target = drawer.context.simple_framebuffer((64, 64))
-    pictures = []
-    for color in ((255, 0, 0), (0, 255, 0)):
-        drawer.update_base_color(np.full(avatar.base_color.shape, color, np.uint8))
-        drawer.draw(MotionCode(), [camera], [target], options)
-        pictures.append(np.frombuffer(target.read(components=3), np.uint8).reshape(-1, 3).astype(int))
-    target.release()
-    drawer.update_base_color(avatar.base_color)
-    covered = pictures[0].any(1)
-    assert covered.sum() > 200
-    assert pictures[0][covered, 0].mean() > 4 * pictures[0][covered, 1].mean()
-    assert pictures[1][covered, 1].mean() > 4 * pictures[1][covered, 0].mean()
-
-
 def test_a_scene_of_another_avatar_is_refused(drawer: RealtimeRenderer, avatar: Avatar, smooth: Avatar) -> None:
     drawer.load(smooth)
     scene = drawer.prepare(MotionCode())
@@ -156,18 +138,6 @@ def test_a_scene_of_another_avatar_is_refused(drawer: RealtimeRenderer, avatar: 
     with pytest.raises(InputError, match="prepare it anew"):
         drawer.draw(scene, [view(0.0, 0.0, 16, 16)], [target])
     target.release()
-
-
-def test_a_base_color_set_before_is_what_is_seen_from_afar_later(drawer: RealtimeRenderer, avatar: Avatar) -> None:
-    whole, seen = (RenderOptions("mesh", hair=False, detail=detail) for detail in ("full", "seen"))
-    drawer.load(replace(avatar), [whole])
-    drawer.update_base_color(np.full(avatar.base_color.shape, (0, 255, 0), np.uint8))
-    target = drawer.context.simple_framebuffer((64, 64))
-    drawer.draw(MotionCode(), [away(avatar, 2.5, 64)], [target], seen)
-    picture = np.frombuffer(target.read(components=3), np.uint8).reshape(-1, 3).astype(int)
-    target.release()
-    covered = picture.any(1)
-    assert covered.sum() > 200 and picture[covered, 1].mean() > 4 * picture[covered, 0].mean()
 
 
 def test_hair_that_no_step_changed_is_held_once(drawer: RealtimeRenderer, avatar: Avatar) -> None:

@@ -94,23 +94,6 @@ def test_draw_says_what_it_lacks(avatar: Avatar, realtime: RealtimeRenderer, fra
         realtime.draw(MotionCode(), [view(0.0)], [])
 
 
-def test_a_region_of_the_base_colour_can_be_replaced(avatar: Avatar, realtime: RealtimeRenderer) -> None:
-    camera, options = view(0.0, 0.0, SIZE, SIZE), RenderOptions("mesh", hair=False)
-    picture = avatar.base_color.copy()
-    patch = np.full((20, 24, 3), (10, 240, 30), np.uint8)
-    picture[12:32, 18:42] = patch
-    expected = realtime.render(replace(avatar, base_color=picture), MotionCode(), [camera], options)[0]
-    before = realtime.render(avatar, MotionCode(), [camera], options)[0]
-    realtime.update_base_color(patch, left=18, top=12)
-    after = realtime.render(avatar, MotionCode(), [camera], options)[0]
-    assert not np.array_equal(before.rgba, expected.rgba)
-    assert np.array_equal(after.rgba, expected.rgba)
-    with pytest.raises(InputError, match=r"a 24×20 texture region at \(50, 12\) leaves the 64×64 base colour"):
-        realtime.update_base_color(patch, left=50, top=12)
-    realtime.update_base_color(avatar.base_color)
-    assert np.array_equal(realtime.render(avatar, MotionCode(), [camera], options)[0].rgba, before.rgba)
-
-
 def test_renderers_and_avatars_do_not_disturb_each_other(avatar: Avatar, realtime: RealtimeRenderer) -> None:
     camera, options = view(0.1, 0.0, SIZE, SIZE), RenderOptions("baked")
     other_avatar = synthetic_avatar(seed=5)

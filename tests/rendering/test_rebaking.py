@@ -85,14 +85,6 @@ def test_a_bake_that_does_not_move_sends_nothing(drawer: RealtimeRenderer, avata
     assert drawer.rebake(OPEN, HALF, 1e9) == 0
 
 
-def test_new_colour_survives_a_rebake(drawer: RealtimeRenderer, avatar: Avatar) -> None:
-    drawer.load(replace(avatar), [HALF])
-    drawer.update_base_color(np.full((12, 16, 3), (0, 255, 0), np.uint8), left=18, top=12)
-    painted = drawn(drawer, HALF)
-    assert drawer.rebake(OPEN, HALF, 1e9) and drawer.rebake(MotionCode(), HALF, 1e9)
-    np.testing.assert_array_equal(drawn(drawer, HALF), painted)
-
-
 @pytest.mark.parametrize("options", [HALF, BYTE], ids=["half", "byte"])
 def test_the_moved_bake_is_the_references(
     realtime: RealtimeRenderer, reference: ReferenceRenderer, smooth: Avatar, avatar: Avatar, options: RenderOptions

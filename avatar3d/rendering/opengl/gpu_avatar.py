@@ -30,7 +30,7 @@ from avatar3d.rendering.frame import Form, Precision, RenderOptions
 from avatar3d.rendering.lod.field_source import SOURCES, Asking, Lit, ask
 from avatar3d.rendering.lod.fold import available_form, folded_hair, hair_field, skin_detail, skin_field
 from avatar3d.rendering.lod.hair_levels import LevelFaces, merge_levels, visible_faces
-from avatar3d.rendering.lod.level import Steps, halved_color
+from avatar3d.rendering.lod.level import Steps
 from avatar3d.rendering.opengl.arrays import BufferTexture, UniformBlock, field_table
 from avatar3d.rendering.opengl.draw_strategy import Build
 from avatar3d.rendering.opengl.gpu_morph import GpuMorph
@@ -278,7 +278,6 @@ class GpuAvatar:
     def __post_init__(self) -> None:
         avatar = self.avatar
         self.steps = Steps(avatar)
-        self._base_color = avatar.base_color
         self.layout = layout = layout_of(avatar)
         count = len(avatar.vertices)
         static = np.concatenate(
@@ -309,8 +308,6 @@ class GpuAvatar:
             same_hair = self if own.hair is self.avatar.hair else None
             made = GpuAvatar(self.context, own, self._programs, self._written, same_hair)
             self._coarser.append(made)
-            if self._base_color is not self.avatar.base_color:
-                self._hand_on(made, slice(0, len(self._base_color)), slice(0, self._base_color.shape[1]))
         return self if step == 0 else self._coarser[step - 1]
 
     def shows(self, scene: Scene) -> GpuAvatar:
@@ -476,38 +473,6 @@ class GpuAvatar:
             self._textures[entry] = make()
         return self._textures[entry]
 
-    def update_base_color(self, rgb: np.ndarray, left: int, top: int) -> int:
-        """Replace a region of every base colour texture by (h, w, 3) u8 sRGB; returns the bytes sent."""
-        height, width = rgb.shape[:2]
-        full_height, full_width = self.avatar.base_color.shape[:2]
-        if left < 0 or top < 0 or left + width > full_width or top + height > full_height:
-            raise InputError(
-                f"a {width}×{height} texture region at ({left}, {top}) leaves the {full_width}×{full_height} base colour"
-            )
-        self._base_color = self._base_color.copy()  # the avatar keeps its own
-        region = slice(top, top + height), slice(left, left + width)
-        self._base_color[region] = rgb
-        sent = 0
-        for entry, texture in self._textures.items():
-            name, baked, colors = entry
-            if name == "base_color" and colors is not None:
-                texels = _texels(rgb, colors)
-                if baked:
-                    detail = self._details["byte" if colors == "byte" else "half"]
-                    moved = self._rebakes[entry].rebaker.amounts if entry in self._rebakes else np.zeros(len(detail.moves))
-                    texels = _texels(rgb, colors, detail.at(moved, 0, region[0])[:, region[1]])
-                texture.write(texels.tobytes(), viewport=(left, top, width, height))
-                sent += texels.nbytes
-        return sent + sum(self._hand_on(coarse, *region) for coarse in self._coarser)
-
-    def _hand_on(self, coarse: GpuAvatar, rows: slice, columns: slice) -> int:
-        """Give a region of the base colour to a coarser form; returns the bytes sent."""
-        smaller = self._base_color.shape[1] // coarse.avatar.base_color.shape[1]
-        top, left = rows.start // smaller, columns.start // smaller
-        bottom, right = -(-rows.stop // smaller), -(-columns.stop // smaller)
-        around = self._base_color[top * smaller : bottom * smaller, left * smaller : right * smaller]
-        return coarse.update_base_color(halved_color(around, smaller.bit_length() - 1), left, top)
-
     def rebake(self, variant: Variant, weights: np.ndarray, left: Callable[[], bool] | None) -> int:
         """Move the baked textures of a variant toward ARKit weights (52,); returns the bytes sent to the GPU.
 
@@ -600,14 +565,14 @@ class GpuAvatar:
     def _skin_color(self, avatar: Avatar, variant: Variant) -> Any:
         colors, precision = variant.colors, variant.precision
         if variant.form != "baked":
-            return self._color(self._base_color, colors)
+            return self._color(avatar.base_color, colors)
         if precision not in self._details:
             self._details[precision] = skin_detail(avatar, self.layout)
-        texture = self._color(self._base_color, colors, self._details[precision].base[0])
+        texture = self._color(avatar.base_color, colors, self._details[precision].base[0])
 
         def send(block: RowBlock) -> int:
             rows = slice(block.first, block.first + len(block.values))
-            return _write_rows(texture, _texels(self._base_color[rows], colors, block.values), block.first)
+            return _write_rows(texture, _texels(avatar.base_color[rows], colors, block.values), block.first)
 
         self._moves(("base_color", True, colors), self._details[precision], send)
         return texture

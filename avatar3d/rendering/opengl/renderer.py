@@ -182,15 +182,6 @@ class RealtimeRenderer:
         self._kept = [*(kept for kept in self._kept if kept is not found), found]
         self._loaded = found
 
-    def update_base_color(self, rgb: np.ndarray, left: int = 0, top: int = 0) -> int:
-        """Replace a region of the loaded avatar's base colour by (h, w, 3) u8 sRGB, its corner at texel (left, top).
-
-        Returns the bytes sent to the GPU. Raises InputError on a region that leaves the texture.
-        """
-        loaded = self._require_loaded()
-        with self._current():
-            return loaded.update_base_color(rgb, left, top)
-
     def _require_loaded(self) -> GpuAvatar:
         if self._loaded is None:
             raise InputError("no avatar is loaded; call load(avatar, forms) before draw")
