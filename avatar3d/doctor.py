@@ -128,7 +128,7 @@ def _drawing() -> list[Check]:
     if not entries:
         return [Check("drawing", True, "not measured yet; view, xr and bench measure at their first start", needed=False)]
     newest = {
-        f"{entry.width}×{entry.height}{', two eyes' if entry.eyes == 2 else ''} on {entry.renderer}": entry.build.values()
+        f"{entry.width}×{entry.height}{', two eyes' if entry.eyes == 2 else ''} on {entry.renderer}": entry.strategy.values()
         for entry in entries
     }
     return [

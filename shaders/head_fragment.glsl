@@ -1,7 +1,7 @@
 // Colour of the head's surface, or with DEPTH_ONLY none; DETAIL adds gloss (eyes, teeth, tongue), FADED the fading rim of the bust.
-// GATHERED takes what the surface is from images drawn before.
-#if GATHERED
-#include "gathered.glsl"
+// GBUFFER takes what the surface is from images drawn before.
+#if GBUFFER
+#include "gbuffer.glsl"
 #else
 in vec2 surface_uv;
 in vec3 surface_shade;
@@ -36,8 +36,8 @@ uniform sampler2D base_color;
 out vec4 premultiplied;
 
 void main() {
-#if GATHERED
-    read_gathered();
+#if GBUFFER
+    read_gbuffer();
 #endif
 #if FADED
     if (surface_gloss.z < MIN_ALPHA) discard;

@@ -48,7 +48,7 @@ def preview():
 def context():
     """An OpenGL context of its own; skips where this machine gives none."""
     from avatar3d.errors import WorkError
-    from avatar3d.rendering.opengl.renderer import create_context
+    from avatar3d.rendering.opengl.context import create_context
 
     try:
         context = create_context()

@@ -153,11 +153,11 @@ def test_without_a_runtime_it_says_so(tmp_path, monkeypatch):
 
 def test_it_says_how_heads_are_drawn_once_that_was_measured(tmp_path, monkeypatch):
     from avatar3d.rendering.opengl import autotune
-    from avatar3d.rendering.opengl.draw_strategy import Build
+    from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 
     monkeypatch.setenv("AVATAR3D_HOME", str(tmp_path))
     assert "not measured yet" in doctor._drawing()[0].found
-    chosen = Build(table="texture").to_json()
+    chosen = DrawStrategy(table="texture").to_json()
     autotune.remember(
         autotune.cache_path(), [autotune.Entry("v", "a driver", "1", 512, 500, 2, "0", {"table": ["texture"]}, chosen, {})]
     )

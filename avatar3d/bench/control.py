@@ -9,9 +9,9 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
-from avatar3d.rendering.opengl.gpu_avatar import matrix_bytes
+from avatar3d.rendering.opengl.avatar.program import matrix_bytes
 from avatar3d.rendering.opengl.raw_gl import GL_SRGB8_ALPHA8
-from avatar3d.rendering.opengl.renderer import fill
+from avatar3d.rendering.opengl.viewports import fill
 from avatar3d.rendering.scene import Scene
 
 _VERTEX = """#version 330

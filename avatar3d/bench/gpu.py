@@ -77,7 +77,8 @@ def measure(path: Path, device: str, keep: Callable[[dict[str, object]], None]) 
     from avatar3d.cli import bench as command
     from avatar3d.glb import read_glb
     from avatar3d.rendering.opengl.autotune import is_software
-    from avatar3d.rendering.opengl.renderer import RealtimeRenderer, create_context
+    from avatar3d.rendering.opengl.context import create_context
+    from avatar3d.rendering.opengl.renderer import RealtimeRenderer
     from avatar3d.runtime.governor import read_config
 
     avatar = read_glb(path)

@@ -15,12 +15,13 @@ from avatar3d.avatar import Avatar
 from avatar3d.bench.control import PlainMesh
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.motion.code import MotionCode
-from avatar3d.rendering.culling.screen_region import Part
+from avatar3d.rendering.culling.screen_region import ScreenRegion
 from avatar3d.rendering.frame import RenderOptions
 from avatar3d.rendering.opengl.autotune import Choice, choose, is_software
-from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.context import create_context
+from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.foveation import Foveation, read_foveation
-from avatar3d.rendering.opengl.renderer import RealtimeRenderer, create_context
+from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import LayeredTarget, Stereo
 from avatar3d.runtime.stage import outline_points
 from avatar3d.runtime.views import cropped
@@ -108,7 +109,7 @@ class Stand:
     def tune(self, width: int, height: int, mode: str, quiet: bool) -> Choice:
         """Choose how two eyes of this size are drawn from now on (avatar3d.rendering.opengl.autotune), and load that."""
         choice = self.choices[width, height] = choose(self.context, self.renderer.avatar, width, height, 2, mode, quiet)
-        self.renderer.build = choice.build
+        self.renderer.strategy = choice.strategy
         self.renderer.load(self.renderer.avatar, self._options)
         return choice
 
@@ -128,7 +129,7 @@ class Stand:
         motion = self.motions[index % len(self.motions)]
         framebuffer = self.framebuffer(case.width * case.eyes, case.height)
         chosen = self.choices.get((case.width, case.height))
-        self.renderer.build = chosen.build if chosen is not None else Build()
+        self.renderer.strategy = chosen.strategy if chosen is not None else DrawStrategy()
         if case.options is None:
             self.control.draw(self.renderer.pose(motion), cameras, framebuffer, areas)
         elif case.way == "foveated":
@@ -171,11 +172,11 @@ class Stand:
             targets: Sequence[Any],
             viewports: Sequence[tuple[int, int, int, int]],
             hidden: Sequence[np.ndarray | None],
-            inside: Sequence[Part | None],
+            inside: Sequence[ScreenRegion | None],
             coarse: bool,
         ) -> None:
             own = self.foveation.settings.coarse_options(options) if coarse else options
-            self.renderer.draw(scene, seen, targets, own, viewports=viewports, hidden=hidden, parts=inside)
+            self.renderer.draw(scene, seen, targets, own, viewports=viewports, hidden=hidden, regions=inside)
 
         self.foveation.draw(draw_views, parts, [framebuffer] * len(parts), places)
 

@@ -18,7 +18,7 @@ LOOKED_AT = 5  # frame of the motion whose pictures are compared
 
 def chosen_way(stand: Stand, size: tuple[int, int], eyes: int) -> str:
     """How both eyes of a size are drawn here, as measured: "layers" as in a headset where that is faster, else "passes"."""
-    layers = eyes == EYES and stand.choices[size].build.stereo == "layers" and "layers" in offered(stand.context)
+    layers = eyes == EYES and stand.choices[size].strategy.stereo == "layers" and "layers" in offered(stand.context)
     return "layers" if layers else "passes"
 
 

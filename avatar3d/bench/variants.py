@@ -1,4 +1,4 @@
-"""What every way to draw costs, and how near its picture is to the default's: one choice of `Build` changed at a time."""
+"""What every way to draw costs, and how near its picture is to the default's: one choice of `DrawStrategy` changed at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from avatar3d.bench.parity import pictures_psnr_db, views
 from avatar3d.errors import Avatar3dError
 from avatar3d.rendering.frame import Form, RenderOptions
 from avatar3d.rendering.opengl.autotune import Trial, alternatives, contenders
-from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 
 VIEWS, MOTION = 3, 7  # cameras, and the frame of `talking`, of the pictures that are compared
@@ -30,34 +30,35 @@ def variants(
     renderer = RealtimeRenderer(context)
     try:
         for name, form, values in contenders(context, avatar):
-            builds = alternatives(Build(), name, values)
+            strategies = alternatives(DrawStrategy(), name, values)
             say(name)
             found[name] = {
-                value: {"form": form, **_likeness(renderer, avatar, build, form), "ms": {}} for value, build in builds.items()
+                value: {"form": form, **_likeness(renderer, avatar, strategy, form), "ms": {}}
+                for value, strategy in strategies.items()
             }
             for width, height in sizes:
                 trial = Trial(context, renderer, avatar, width, height, 2)
                 try:
-                    default = builds[getattr(Build(), name)]
-                    times = trial.compare(list(builds.values()), default, form, seconds, math.inf)
+                    default = strategies[getattr(DrawStrategy(), name)]
+                    times = trial.compare(list(strategies.values()), default, form, seconds, math.inf)
                 finally:
                     trial.close()
-                for value, build in builds.items():
-                    found[name][value]["ms"][f"{width}x{height}"] = times[build]
+                for value, strategy in strategies.items():
+                    found[name][value]["ms"][f"{width}x{height}"] = times[strategy]
     finally:
         renderer.close()
     return found
 
 
-def _likeness(renderer: RealtimeRenderer, avatar: Avatar, build: Build, form: Form) -> dict[str, Any]:
-    """{"psnr_db"} of a build's pictures against the default's, or {"error"}."""
+def _likeness(renderer: RealtimeRenderer, avatar: Avatar, strategy: DrawStrategy, form: Form) -> dict[str, Any]:
+    """{"psnr_db"} of a strategy's pictures against the default's, or {"error"}."""
     import moderngl
 
     cameras, motion, options = views(VIEWS), talking()[MOTION], RenderOptions(form, antialias=True)
     try:
         pictures = []
-        for each in (Build(), build):
-            renderer.build = each
+        for each in (DrawStrategy(), strategy):
+            renderer.strategy = each
             pictures.append(renderer.render(avatar, motion, cameras, options))
     except (moderngl.Error, Avatar3dError) as error:
         return {"error": f"{type(error).__name__}: {error}"}

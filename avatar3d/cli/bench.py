@@ -88,7 +88,7 @@ def _measure(
 
     avatar = stand.renderer.avatar
     sizes = QUICK_SIZES if arguments.quick else SIZES
-    builds = {f"{width}x{height}": stand.tune(width, height, arguments.tuning, arguments.quiet) for width, height in sizes}
+    strategies = {f"{width}x{height}": stand.tune(width, height, arguments.tuning, arguments.quiet) for width, height in sizes}
     cases = [
         Case(name, options, width, height, eyes, "passes" if options is None else chosen_way(stand, (width, height), eyes))
         for width, height in sizes
@@ -162,7 +162,7 @@ def _measure(
             else None
         ),
         "peers": peers.get("peers", {}) or {"missing": PEERS_HINT},
-        "drawing": {size: choice.to_json() for size, choice in builds.items()},
+        "drawing": {size: choice.to_json() for size, choice in strategies.items()},
         "machine": machine(stand.renderer.info),
     }
     if arguments.growth:
@@ -232,7 +232,7 @@ def _table(result: dict[str, object]) -> list[str]:
             f"{row['psnr_whole_db']:.1f} dB in all"
         )
     for size, choice in result["drawing"].items():  # type: ignore[attr-defined]
-        lines.append(f"drawn at {size}, {choice['source']}: {', '.join(choice['build'].values())}")
+        lines.append(f"drawn at {size}, {choice['source']}: {', '.join(choice['strategy'].values())}")
     held = result["field"]["in_bytes_psnr_db"]  # type: ignore[index]
     if held is not None:
         lines.append(f"field in 8 bits against itself: skin {held['skin']:.1f} dB, hair {held['hair']:.1f} dB")

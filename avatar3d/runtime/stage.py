@@ -11,13 +11,14 @@ import numpy as np
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.motion.code import MotionCode
-from avatar3d.rendering.culling.screen_region import Part
+from avatar3d.rendering.culling.screen_region import ScreenRegion
 from avatar3d.rendering.frame import RenderOptions
-from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.lod.fold import available_form
+from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.foveation import Foveation, FoveationSettings
 from avatar3d.rendering.opengl.motion_vectors import MotionVectors
 from avatar3d.rendering.opengl.raw_gl import GL_SRGB8_ALPHA8
-from avatar3d.rendering.opengl.renderer import RealtimeRenderer, available_form
+from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import Stereo
 from avatar3d.rendering.scene import Scene
 from avatar3d.runtime.governor import RUNGS, GovernorConfig, Level
@@ -53,7 +54,7 @@ class Stage:
 
     Heads stand `side_by_side` in the scene's frame; one head's own frame is the scene's. `placement` is where the scene stands
     in the room. lines: of text to show on the panel, none for no panel. background: linear, premultiplied. distance_m: of the
-    viewer, for whom the heads stand in their places. build: how pictures are computed. foveation: how a view is drawn coarser
+    viewer, for whom the heads stand in their places. strategy: how pictures are computed. foveation: how a view is drawn coarser
     away from where an eye looks, None for everywhere alike; keeps_depth: the framebuffers' depth is read by others. layers:
     both eyes are drawn at once where `draw` is given a layered framebuffer, which a foveated stage is not. between: called between
     two programs that are compiled, which takes seconds; may raise.
@@ -66,7 +67,7 @@ class Stage:
         config: GovernorConfig,
         background: tuple[float, float, float, float],
         distance_m: float = DEFAULT_DISTANCE_M,
-        build: Build | None = None,
+        strategy: DrawStrategy | None = None,
         foveation: FoveationSettings | None = None,
         keeps_depth: bool = False,
         layers: bool = False,
@@ -97,7 +98,7 @@ class Stage:
         drawn = [options for level, options in (*self._options.items(), *self._coarse.items()) if self.available[level.rung]]
         self._renderers = []
         for avatar in avatars:
-            renderer = RealtimeRenderer(context, build=build)
+            renderer = RealtimeRenderer(context, strategy=strategy)
             for options in drawn:
                 between()
                 renderer.load(avatar, [options], ways)
@@ -186,11 +187,11 @@ class Stage:
                 targets: Sequence[Any],
                 viewports: Sequence[tuple[int, int, int, int]],
                 covered: Sequence[np.ndarray | None],
-                parts: Sequence[Part | None],
+                regions: Sequence[ScreenRegion | None],
                 coarse: bool,
             ) -> None:
                 options = (self._coarse if coarse else self._options)[level]
-                self._draw_heads(scenes, seen, targets, viewports, options, covered, parts)
+                self._draw_heads(scenes, seen, targets, viewports, options, covered, regions)
 
             self._foveation.draw(draw_views, cameras, framebuffers, areas, unseen, toward)
         if self.lines:
@@ -206,7 +207,7 @@ class Stage:
         areas: Sequence[tuple[int, int, int, int]],
         options: RenderOptions,
         hidden: Sequence[np.ndarray | None],
-        parts: Sequence[Part | None] | None = None,
+        regions: Sequence[ScreenRegion | None] | None = None,
         layered: Any = None,
     ) -> None:
         """All heads over the background, into each framebuffer, or into the layers of one for both eyes at once."""
@@ -223,7 +224,7 @@ class Stage:
             elif layered is not None:
                 draw(scenes[index], seen, [layered], options, background, areas[:1], "layers", hidden)
             else:
-                draw(scenes[index], seen, framebuffers, options, background, areas, hidden=hidden, parts=parts)
+                draw(scenes[index], seen, framebuffers, options, background, areas, hidden=hidden, regions=regions)
 
     def _draw_faded(
         self,

@@ -17,7 +17,7 @@ from avatar3d.errors import InputError
 from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.opengl.autotune import BUDGET_S, Choice, choose
-from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.runtime.cast import Cast
 from avatar3d.runtime.governor import RUNGS, GovernorConfig
 from avatar3d.runtime.ladder import Ladder
@@ -84,7 +84,7 @@ class View:
         needed_m = half_width_m(len(cast.roles)) / (aspect * HALF_HEIGHT) if len(cast.roles) > 1 else 0.0
         self._distance_m = options.distance_m or max(DEFAULT_DISTANCE_M, needed_m)
         self._stereo, self._overlay, self._help = options.stereo, options.overlay, False
-        self._choice = Choice(Build(), "default")
+        self._choice = Choice(DrawStrategy(), "default")
         self._stage: Stage | None = None
         self._costs: tuple[float | None, ...] = (None,) * len(config.levels)
         self._ladder = Ladder(config, options.rung)
@@ -136,8 +136,8 @@ class View:
             self._config,
             (*background, 1.0),  # type: ignore[arg-type]
             self._distance_m,
-            self._choice.build,
-            layers=self._stereo and self._choice.build.stereo == "layers",
+            self._choice.strategy,
+            layers=self._stereo and self._choice.strategy.stereo == "layers",
             between=self._look,
         )
         stage.placement = HOME

@@ -7,7 +7,7 @@ from ctypes import c_int, c_void_p, cast
 from typing import Any
 
 from avatar3d.errors import WorkError
-from avatar3d.rendering.opengl.renderer import create_context
+from avatar3d.rendering.opengl.context import create_context
 from avatar3d.xr import openxr
 from avatar3d.xr.graphics import Graphics
 

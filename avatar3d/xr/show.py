@@ -18,7 +18,7 @@ from avatar3d.files import write_bytes
 from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.opengl.autotune import Choice, choose
-from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.foveation import read_foveation
 from avatar3d.rendering.scene import Scene
 from avatar3d.runtime.cast import Cast
@@ -87,7 +87,7 @@ class Show:
         self._graphics: Graphics | None = None
         self._stage: Stage | None = None
         self._before: tuple[list[Scene], list[Camera]] | None = None  # what the last frame showed, for motion vectors
-        self._choice = Choice(Build(), "default")
+        self._choice = Choice(DrawStrategy(), "default")
         self._period_ns = 0
         self._facts: dict[str, Any] = {}
         self._costs: tuple[float | None, ...] = (None,) * len(config.levels)
@@ -157,11 +157,13 @@ class Show:
             background = (0.0, 0.0, 0.0, 0.0 if self._options.session.passthrough else 1.0)
             context, size, options = session.graphics.context, (session.width, session.height), self._options
             self._choice = choose(context, self._cast.avatars[0], *size, 2, options.tuning, options.quiet)
-            build = self._choice.build if options.stereo == "auto" else replace(self._choice.build, stereo=options.stereo)
+            strategy = (
+                self._choice.strategy if options.stereo == "auto" else replace(self._choice.strategy, stereo=options.stereo)
+            )
             foveation = None if options.foveation == "none" else read_foveation()
             self._stage = Stage(
-                self._cast.avatars, context, self._config, background, options.distance_m, build, foveation,
-                session.gives_depth, session.layers and build.stereo == "layers",
+                self._cast.avatars, context, self._config, background, options.distance_m, strategy, foveation,
+                session.gives_depth, session.layers and strategy.stereo == "layers",
             )  # fmt: skip
             self._costs = self._stage.measure(session.width, session.height)
         self._facts = {

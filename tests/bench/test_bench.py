@@ -45,7 +45,7 @@ def test_the_promised_keys_are_there(glb: Path, tmp_path: Path) -> None:
     for row in result["runs"]:  # type: ignore[attr-defined]
         assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"] <= row["max_ms"]
         assert (row["width"], row["height"]) == (512, 512)
-        layered = row["eyes"] == 2 and result["drawing"]["512x512"]["build"]["stereo"] == "layers"  # type: ignore[index]
+        layered = row["eyes"] == 2 and result["drawing"]["512x512"]["strategy"]["stereo"] == "layers"  # type: ignore[index]
         assert row["drawn"] == ("layers" if layered else "passes")
     assert result["baked_over_mesh"] > 0 and result["live_over_mesh"] > 0  # type: ignore[operator]
     assert set(result["parity_psnr_db"]) == set(RUNGS)  # type: ignore[call-overload]

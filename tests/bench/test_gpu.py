@@ -10,8 +10,8 @@ import pytest
 from avatar3d.bench import gpu
 from avatar3d.bench.variants import variants
 from avatar3d.errors import WorkError
+from avatar3d.rendering.opengl.context import create_context
 from avatar3d.rendering.opengl.draw_strategy import VALUES
-from avatar3d.rendering.opengl.renderer import create_context
 from tests.make_avatar import synthetic_avatar
 
 

@@ -16,7 +16,7 @@ from avatar3d.geometry import sample_bilinear
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering import RenderOptions, make_renderer
-from avatar3d.rendering.lod.level import STEPS, Steps
+from avatar3d.rendering.lod.level import COARSEST_LOD, LodChain
 from tests.make_avatar import synthetic_avatar
 
 RED = (200, 30, 20)
@@ -88,10 +88,10 @@ def test_both_renderers_draw_it_alike_and_coarser_forms_keep_it(worn):
             expected, drawn = (renderer.render(worn, turned, views, options) for renderer in (reference, realtime))
             for a, b in zip(expected, drawn, strict=True):
                 assert pictures_psnr_db([a], [b]) >= 50
-        steps = Steps(worn)
-        for step in range(STEPS + 1):
-            assert (steps[step].part == PART_CLOTHES).any()
-            (frame,) = reference.render(steps[step], MotionCode(), [view()], RenderOptions("mesh"))
+        lods = LodChain(worn)
+        for lod in range(COARSEST_LOD + 1):
+            assert (lods[lod].part == PART_CLOTHES).any()
+            (frame,) = reference.render(lods[lod], MotionCode(), [view()], RenderOptions("mesh"))
             picture = frame.to_srgb8((255, 255, 255)).astype(int)
             assert (picture[..., 0] > 2 * picture[..., 1] + 20).sum() > 300, "the red collar"
 

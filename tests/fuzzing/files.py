@@ -50,7 +50,7 @@ from avatar3d.motion.sources.base import Spec
 from avatar3d.net.link import LinkName
 from avatar3d.photo import load_photo
 from avatar3d.rendering.opengl.autotune import Entry, remember, remembered
-from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.foveation import read_foveation
 from avatar3d.rendering.scene import shade_of
 from avatar3d.resources import asset_path, config_path
@@ -429,7 +429,10 @@ def _calibration(folder: Path) -> object:
 def _tuning(folder: Path) -> object:
     times = {"table": {"buffer": 1.0, "texture": None}}
     offered = {"table": ["buffer", "texture"]}
-    remember(folder / "seed", [Entry("v", "r", "1", 64, size, 2, "0", offered, Build().to_json(), times) for size in (64, 900)])
+    remember(
+        folder / "seed",
+        [Entry("v", "r", "1", 64, size, 2, "0", offered, DrawStrategy().to_json(), times) for size in (64, 900)],
+    )
     return json.loads((folder / "seed").read_text())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from avatar3d.rendering.opengl.renderer import fill
+from avatar3d.rendering.opengl.viewports import fill
 
 
 def test_areas_that_fill_a_framebuffer_side_by_side() -> None:

@@ -15,8 +15,8 @@ from avatar3d.color import psnr_db
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering import RenderOptions
-from avatar3d.rendering.culling.screen_region import Part, may_show, place_codes
-from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.culling.screen_region import ScreenRegion, may_show, place_codes
+from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.foveation import Foveation, FoveationSettings, Inset, coarse_camera, read_foveation
 from avatar3d.rendering.opengl.hidden_area import rectangle
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
@@ -52,9 +52,9 @@ def depth(framebuffer: Any) -> np.ndarray:
 def draw_views(drawer: RealtimeRenderer, motion: MotionCode, settings: FoveationSettings = SETTINGS) -> Callable[..., None]:
     scene = drawer.prepare(motion)
 
-    def draw(cameras: Any, framebuffers: Any, viewports: Any, hidden: Any, parts: Any, coarse: bool) -> None:
+    def draw(cameras: Any, framebuffers: Any, viewports: Any, hidden: Any, regions: Any, coarse: bool) -> None:
         options = settings.coarse_options(OPTIONS) if coarse else OPTIONS
-        drawer.draw(scene, cameras, framebuffers, options, BACKGROUND, viewports, hidden=hidden, parts=parts)
+        drawer.draw(scene, cameras, framebuffers, options, BACKGROUND, viewports, hidden=hidden, regions=regions)
 
     return draw
 
@@ -187,13 +187,13 @@ def test_a_part_holds_the_bits_of_the_whole_and_the_rest_is_left_alone(
         whole = color(target)
         for box in ((40, 50, 100, 90), (70, 20, 120, 150), (3, 3, 9, 8)):
             target.clear(0.5, 0.5, 0.5, 0.5)
-            drawer.draw(moved, [camera], [target], options, BACKGROUND, [area], parts=[Part(inside=box)])
+            drawer.draw(moved, [camera], [target], options, BACKGROUND, [area], regions=[ScreenRegion(inside=box)])
             part = color(target)
             rows, columns = slice(7 + box[1], 7 + box[3]), slice(5 + box[0], 5 + box[2])
             assert np.array_equal(part[rows, columns], whole[rows, columns])
             part[rows, columns] = 0.5
             assert (part == 0.5).all()
-            drawer.draw(moved, [camera], [target], options, BACKGROUND, [area], parts=[Part(outside=box)])
+            drawer.draw(moved, [camera], [target], options, BACKGROUND, [area], regions=[ScreenRegion(outside=box)])
             rest = color(target)
             rest[rows, columns] = whole[rows, columns]
             picture = slice(7, 7 + SIZE), slice(5, 5 + SIZE)
@@ -204,20 +204,20 @@ def test_a_part_and_what_is_hidden_hold_for_deferred_shading_too(
     drawer: RealtimeRenderer, moved: MotionCode, framebuffer: Callable[[int, int], Any]
 ) -> None:
     camera, target, options = view(0.2, 0.1, SIZE, SIZE), framebuffer(SIZE, SIZE), RenderOptions("live", antialias=True)
-    build = drawer.build
-    drawer.build = Build(shading="deferred")
+    strategy = drawer.strategy
+    drawer.strategy = DrawStrategy(shading="deferred")
     drawer.draw(moved, [camera], [target], options, BACKGROUND)
     whole = color(target)
     left, bottom, right, top = box = (50, 60, 100, 110)
     target.clear(0.5, 0.5, 0.5, 0.5)
-    drawer.draw(moved, [camera], [target], options, BACKGROUND, parts=[Part(inside=box)])
+    drawer.draw(moved, [camera], [target], options, BACKGROUND, regions=[ScreenRegion(inside=box)])
     part = color(target)
     assert np.array_equal(part[bottom:top, left:right], whole[bottom:top, left:right])
     part[bottom:top, left:right] = 0.5
     assert (part == 0.5).all()
     drawer.draw(moved, [camera], [target], options, BACKGROUND, hidden=[rectangle(-1, 0, -1, 1)])
     seen = color(target)
-    drawer.build = build
+    drawer.strategy = strategy
     assert np.array_equal(seen[:, SIZE // 2 :], whole[:, SIZE // 2 :])
     assert np.abs(seen[:, : SIZE // 2] - np.array(BACKGROUND)).max() < 2e-3
 
@@ -234,12 +234,12 @@ def test_faces_that_cannot_show_are_left_out_and_no_others() -> None:
     box = (60, 30, 90, 100)
     meets = (high[:, 0] > 60) & (low[:, 0] < 90) & (SIZE - low[:, 1] > 30) & (SIZE - high[:, 1] < 100)
     lies_in = (low[:, 0] > 60) & (high[:, 0] < 90) & (SIZE - high[:, 1] > 30) & (SIZE - low[:, 1] < 100)
-    shown = may_show(place_codes(points, camera, Part(inside=box)), corners)
+    shown = may_show(place_codes(points, camera, ScreenRegion(inside=box)), corners)
     assert not (meets & ~shown).any() and 50 < shown.sum() < 400
-    shown = may_show(place_codes(points, camera, Part(outside=box)), corners)
+    shown = may_show(place_codes(points, camera, ScreenRegion(outside=box)), corners)
     assert not (~lies_in & ~shown).any() and (~shown).sum() > 5
     behind = np.array([[0.0, 0.0, 5.0], [9.0, 0.0, 5.0], [0.0, 9.0, 5.0]])
-    assert may_show(place_codes(behind, camera, Part(inside=box)), np.array([[0], [1], [2]])).all()
+    assert may_show(place_codes(behind, camera, ScreenRegion(inside=box)), np.array([[0], [1], [2]])).all()
 
 
 def test_settings_are_checked(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering import RenderOptions
-from avatar3d.rendering.culling.screen_region import Part
+from avatar3d.rendering.culling.screen_region import ScreenRegion
 from avatar3d.rendering.opengl.hidden_area import hidden_triangles, rectangle
 from avatar3d.rendering.opengl.raw_gl import GL_FRAMEBUFFER_SRGB, call
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
@@ -101,9 +101,9 @@ def test_a_refusal_leaves_the_state_as_it_was(drawer: RealtimeRenderer, moved: M
     target = context.framebuffer([context.texture((32, 32), 4)], context.depth_texture((32, 32)))
     drawer.draw(moved, [camera], [target], options)
     expected = target.read(components=4)
-    part = Part(inside=(4, 4, 12, 12))
+    part = ScreenRegion(inside=(4, 4, 12, 12))
     with pytest.raises(InputError, match="no numbers"):
-        drawer.draw(moved, [camera], [target], options, hidden=[np.full((3, 2), np.nan)], parts=[part])
+        drawer.draw(moved, [camera], [target], options, hidden=[np.full((3, 2), np.nan)], regions=[part])
     assert target.scissor in (None, (0, 0, 32, 32))
     assert not call(context, "glIsEnabled", GL_FRAMEBUFFER_SRGB) & 255
     drawer.draw(moved, [camera], [target], options)

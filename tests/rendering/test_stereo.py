@@ -9,7 +9,7 @@ from avatar3d.camera import Camera, stereo_pair
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering import RenderOptions
-from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import LayeredTarget, Stereo
 from tests.rendering.conftest import LAYER_HEIGHT as HEIGHT
@@ -57,12 +57,12 @@ def test_layers_hold_the_bits_of_two_passes(
 
 
 def test_layers_hold_them_where_the_gpu_morphs_too(drawer: RealtimeRenderer, layers: LayeredTarget, moved: MotionCode) -> None:
-    build, cameras = drawer.build, eyes()
-    drawer.build = Build(morph="gpu")
+    strategy, cameras = drawer.strategy, eyes()
+    drawer.strategy = DrawStrategy(morph="gpu")
     drawer.draw(moved, cameras, layers.eyes, OPTIONS[2], viewports=[AREA, AREA])
     expected = pixels(layers)
     drawer.draw(moved, cameras, [layers.framebuffer], OPTIONS[2], viewports=[AREA], stereo="layers")
-    drawer.build = build
+    drawer.strategy = strategy
     assert all(np.array_equal(*pair) for pair in zip(expected, pixels(layers), strict=True))
     assert (expected[0][..., 3] > 0).mean() > 0.1
 

@@ -26,7 +26,7 @@ from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.csv import write_motion_csv
 from avatar3d.rendering.frame import RenderOptions
 from avatar3d.rendering.opengl.autotune import Choice
-from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.stereo import LayeredTarget, offered
 from avatar3d.resources import config_path
 from avatar3d.runtime.cast import open_cast
@@ -44,10 +44,10 @@ import argparse, json, sys
 from avatar3d.errors import Avatar3dError
 from avatar3d.cli import view as command
 from avatar3d.view import show
-from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.autotune import Choice
 stereo = sys.argv.pop()
-show.choose = lambda *_: Choice(Build(stereo=stereo), "default")
+show.choose = lambda *_: Choice(DrawStrategy(stereo=stereo), "default")
 parser = argparse.ArgumentParser()
 command.add_arguments(parser)
 parser.set_defaults(quiet=True)
@@ -207,7 +207,7 @@ def test_a_remembered_way_to_draw_is_not_announced(play):
 
 
 def test_both_eyes_are_drawn_in_one_pass_where_that_is_faster(play, monkeypatch):
-    monkeypatch.setattr(show, "choose", lambda context, *_: Choice(Build(stereo="layers"), "remembered"))
+    monkeypatch.setattr(show, "choose", lambda context, *_: Choice(DrawStrategy(stereo="layers"), "remembered"))
     result, window, _ = play({2: _nothing("s"), 4: _nothing("s")}, frames=6, stereo=True)
     if "layers" not in offered(window.context):
         pytest.skip("this driver has no layers in vertex shaders")

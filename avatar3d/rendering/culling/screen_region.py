@@ -1,4 +1,4 @@
-"""A part of a picture that is to be drawn, and which faces cannot show in it; arrays only."""
+"""A region of a picture that is to be drawn, and which faces cannot show in it; arrays only."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _LEFT, _RIGHT, _BOTTOM, _TOP, _WITHIN = 1, 2, 4, 8, 16
 
 
 @dataclass(frozen=True)
-class Part:
+class ScreenRegion:
     """The pixels inside of a box, the rest untouched; and of those, not the ones inside of another, which are covered later."""
 
     inside: Box | None = None
     outside: Box | None = None
 
 
-def place_codes(points: np.ndarray, camera: Camera, part: Part) -> np.ndarray:
-    """(V,) u8 of points (V, 3) in the camera's world: bits of the half planes that keep a face from showing in the part.
+def place_codes(points: np.ndarray, camera: Camera, region: ScreenRegion) -> np.ndarray:
+    """(V,) u8 of points (V, 3) in the camera's world: bits of the half planes that keep a face from showing in the region.
 
     A bit stands for a convex region, so that a face whose corners share one lies in it (after Cohen and Sutherland). Zero behind
     the near plane, where the screen says nothing.
@@ -35,14 +35,14 @@ def place_codes(points: np.ndarray, camera: Camera, part: Part) -> np.ndarray:
     x = (x * inverse + 1) * (camera.width / 2)
     y = (y * inverse + 1) * (camera.height / 2)
     codes = np.zeros(len(points), np.uint8)
-    if part.inside is not None:
-        left, bottom, right, top = part.inside
+    if region.inside is not None:
+        left, bottom, right, top = region.inside
         codes |= np.where(x < left - MARGIN_PX, np.uint8(_LEFT), np.uint8(0))
         codes |= np.where(x > right + MARGIN_PX, np.uint8(_RIGHT), np.uint8(0))
         codes |= np.where(y < bottom - MARGIN_PX, np.uint8(_BOTTOM), np.uint8(0))
         codes |= np.where(y > top + MARGIN_PX, np.uint8(_TOP), np.uint8(0))
-    if part.outside is not None:
-        left, bottom, right, top = part.outside
+    if region.outside is not None:
+        left, bottom, right, top = region.outside
         within = (x > left + MARGIN_PX) & (x < right - MARGIN_PX) & (y > bottom + MARGIN_PX) & (y < top - MARGIN_PX)
         codes |= np.where(within, np.uint8(_WITHIN), np.uint8(0))
     codes[~ahead] = 0

@@ -37,7 +37,7 @@ LEAST_SEEN = 0.25  # share of a shell that is seen through others at least: asla
 
 
 @dataclass(frozen=True)
-class Asking:
+class FieldSources:
     """Where some shells are asked. levels: how many of the coarsest grid levels split faces take from their vertices.
 
     source: of each shell, (F,) u8 of its faces, index into SOURCES.
@@ -48,7 +48,7 @@ class Asking:
 
 
 @dataclass(frozen=True)
-class Lit:
+class LitVertices:
     """Vertices (N) of shells that share one program: unit normals (N, 3) and shade (N, 3) at rest, and (N,) each what the residual
     is drawn with and how opaque they are beside the texture."""
 
@@ -58,7 +58,7 @@ class Lit:
     alpha: np.ndarray
 
 
-def ask(params: FieldParams, shells: Sequence[Shell], lit: Lit) -> Asking:
+def choose_sources(params: FieldParams, shells: Sequence[Shell], lit: LitVertices) -> FieldSources:
     """Choose for shells that share one program, from inside out; the first is drawn opaque."""
     rng = np.random.default_rng(0)
     # Head-on the outer shells hide the inner ones; toward the outline they are all that is seen: between the two.
@@ -68,7 +68,7 @@ def ask(params: FieldParams, shells: Sequence[Shell], lit: Lit) -> Asking:
         passed = passed * (1 - shell.opacity)
     wanted = [_chosen(looks, levels) for levels in range(len(params.resolutions) + 1)]
     levels = int(np.argmin([total for total, _ in wanted]))
-    return Asking(levels, wanted[levels][1])
+    return FieldSources(levels, wanted[levels][1])
 
 
 def _chosen(looks: Sequence[np.ndarray], levels: int) -> tuple[float, list[np.ndarray]]:
@@ -85,7 +85,7 @@ def _chosen(looks: Sequence[np.ndarray], levels: int) -> tuple[float, list[np.nd
 
 
 def _look(
-    params: FieldParams, shell: Shell, lit: Lit, opaque: bool, passed: np.ndarray, rng: np.random.Generator
+    params: FieldParams, shell: Shell, lit: LitVertices, opaque: bool, passed: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """(L + 2, F) f32 what the faces of a shell lose, in squared 8-bit steps: from vertices alone, and split, by how many levels
     are the vertices'.
@@ -107,7 +107,7 @@ def _look_at(
     params: FieldParams,
     shell: Shell,
     encoded: np.ndarray,
-    lit: Lit,
+    lit: LitVertices,
     opaque: bool,
     passed: np.ndarray,
     motions: np.ndarray,

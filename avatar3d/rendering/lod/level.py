@@ -1,4 +1,4 @@
-"""An avatar as coarse as a picture shows it: fewer faces, smaller textures; a whole avatar again, which any renderer draws.
+"""Levels of detail (LODs): an avatar as coarse as a picture shows it, with fewer faces and smaller textures, which any renderer draws.
 
 A picture of `d` pixels a metre needs no texture of much more than `d` texels a metre: what lies between is skipped, and flickers
 when the head turns. And it shows nothing of a surface that moves by a fraction of a pixel.
@@ -22,11 +22,11 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.frame import RenderOptions
 from avatar3d.rendering.lod.simplify import Mesh
 
-STEPS = 4  # coarser ones than the avatar itself: with its own textures, and these halved once to three times
+COARSEST_LOD = 4  # coarser ones than the avatar itself: with its own textures, and these halved once to three times
 SHARP = 1 / 3  # of an octave by which a texture's texels may be larger than pixels before the finer one is taken
 SLANT = 2**0.5  # surfaces lie aslant: half of a ball is seen on half of its area
-HOLD = 0.15  # of a step that a head goes farther away than where it is drawn coarser, so that it does not flicker between two
-ERROR_PX = 2 / 3  # root of the mean squared error of a merged surface with all that follows, at the finest that a step is drawn
+HOLD = 0.15  # of a LOD that a head goes farther away than where it is drawn coarser, so that it does not flicker between two
+ERROR_PX = 2 / 3  # root of the mean squared error of a merged surface with all that follows, at the finest that a LOD is drawn
 MIN_SIDE = 64  # texels of a texture that is halved no further
 NORMAL_M = 0.003  # a change of normals by a radian is as bad as a surface moved so far
 EYE_FRONT = 0.3  # cosine from straight ahead within which eyes keep every vertex: their highlights are small and looked at
@@ -48,24 +48,24 @@ def texels_per_metre(avatar: Avatar) -> float:
     return max(SLANT * float(np.sqrt(np.abs(in_texels).sum() / max(in_metres.sum(), SMALL_M))), LEAST_TEXELS)
 
 
-class Steps:
-    """An avatar and its coarser forms, made at the first use of one: 0 is the avatar itself, the last is STEPS."""
+class LodChain:
+    """An avatar's levels of detail (LODs), made at the first use of one: 0 is the avatar itself, the last is COARSEST_LOD."""
 
     def __init__(self, avatar: Avatar) -> None:
         self._avatars = [avatar]
-        self._more = coarser(avatar)
+        self._more = coarser_lods(avatar)
 
-    def __getitem__(self, step: int) -> Avatar:
-        while len(self._avatars) <= step:
+    def __getitem__(self, lod: int) -> Avatar:
+        while len(self._avatars) <= lod:
             self._avatars.append(next(self._more))
-        return self._avatars[step]
+        return self._avatars[lod]
 
     @cached_property
     def _texels_per_metre(self) -> float:
         return texels_per_metre(self._avatars[0])
 
-    def drawn(self, options: RenderOptions, motion: MotionCode, cameras: Sequence[Camera], before: int | None = None) -> int:
-        """The step that cameras ask for; of several the nearest counts. before: what was drawn last, kept on a near thing."""
+    def wanted(self, options: RenderOptions, motion: MotionCode, cameras: Sequence[Camera], before: int | None = None) -> int:
+        """The LOD that cameras ask for; of several the nearest counts. before: what was drawn last, kept on a near thing."""
         if options.detail == "full":
             return 0
         place = head_transform(motion, self._avatars[0].joints)[1]
@@ -75,19 +75,19 @@ class Steps:
         wanted = 1 + SHARP + log2(self._texels_per_metre / pixels)
         if before is not None and before <= wanted < before + 1 + HOLD:
             return before
-        return min(max(floor(wanted), 0), STEPS)
+        return min(max(floor(wanted), 0), COARSEST_LOD)
 
 
-def coarser(avatar: Avatar) -> Iterator[Avatar]:
-    """Steps 1 to STEPS of an avatar. Landmarks go where their vertices were merged to; the rest is as it was."""
+def coarser_lods(avatar: Avatar) -> Iterator[Avatar]:
+    """LODs 1 to COARSEST_LOD of an avatar. Landmarks go where their vertices were merged to; the rest is as it was."""
     members = np.bincount(avatar.weld, minlength=len(avatar.vertices))[avatar.weld]
     normals = smooth_normals(avatar.vertices, avatar.faces, avatar.weld)
     looked_at = (avatar.vertex_part == PART_EYE) & (normals[:, 2] > EYE_FRONT)
     mesh = Mesh(_points(avatar, normals), avatar.faces, (members > 1) | looked_at)  # merging one side of a seam would open it
     density = texels_per_metre(avatar)
-    for step in range(1, STEPS + 1):
-        mesh.simplify(ERROR_PX * 2 ** (step - 1 - SHARP) / density)
-        yield _textured(_merged(avatar, mesh), step - 1)
+    for lod in range(1, COARSEST_LOD + 1):
+        mesh.simplify(ERROR_PX * 2 ** (lod - 1 - SHARP) / density)
+        yield _textured(_merged(avatar, mesh), lod - 1)
 
 
 def _points(avatar: Avatar, normals: np.ndarray) -> np.ndarray:

@@ -142,7 +142,7 @@ class UniformBlock:
 
 
 def field_table(context: Any, params: FieldParams, table: str, numbers: str) -> BufferTexture | GridTexture | StorageArray:
-    """The hash tables, level after level, as `Build` names them. Raises InputError on entries wider than a texture's."""
+    """The hash tables, level after level, as `DrawStrategy` names them. Raises InputError on entries wider than a texture's."""
     levels, table_size, features = params.tables.shape
     if features > MAX_FEATURES:
         raise InputError(

@@ -1,6 +1,6 @@
 """Which way to draw is fastest on this driver at this size: a measurement of a few seconds, made once and remembered.
 
-One choice of `Build` after the other, each against the best so far, in frames drawn in turn. What the measurement has no time
+One choice of `DrawStrategy` after the other, each against the best so far, in frames drawn in turn. What the measurement has no time
 for, or a driver refuses, stays as by default.
 """
 
@@ -26,7 +26,7 @@ from avatar3d.files import check_writable, write_bytes
 from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressBar, ProgressCallback, silent
 from avatar3d.rendering.frame import Form, RenderOptions
-from avatar3d.rendering.opengl.draw_strategy import VALUES, Build, possible
+from avatar3d.rendering.opengl.draw_strategy import VALUES, DrawStrategy, possible
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import EYES, LayeredTarget, Stereo, offered
 from avatar3d.resources import cache_dir
@@ -51,7 +51,7 @@ AXES: tuple[tuple[str, Form], ...] = (
     ("morph", "baked"), ("shading", "live"), ("stereo", "baked"), ("table", "live"), ("colors", "baked"), ("numbers", "live"),
     ("network", "live"),
 )  # fmt: skip
-FILE_NAME = "tuning.json"
+FILE_NAME = "autotune.json"
 MAX_FILE_BYTES = 256 * 1024
 MAX_ENTRIES = 64  # drivers × sizes; the oldest make room
 MAX_TEXT = 200  # characters of a driver's name
@@ -70,14 +70,14 @@ class Choice:
     None in times_ms: not drawable here, or no time was left for it.
     """
 
-    build: Build
+    strategy: DrawStrategy
     source: str
     reason: str = ""
     times_ms: dict[str, dict[str, float | None]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
         """Plain values."""
-        return {"build": self.build.to_json(), "source": self.source, "reason": self.reason, "times_ms": self.times_ms}
+        return {"strategy": self.strategy.to_json(), "source": self.source, "reason": self.reason, "times_ms": self.times_ms}
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,11 @@ class Entry:
     eyes: Annotated[int, Within(1, 1 << 16)]
     avatar3d: Name
     choices: dict[str, list[str]]  # what was there to choose from
-    build: dict[str, str]
+    strategy: dict[str, str]
     times_ms: dict[str, dict[str, Annotated[float, Within(0)] | None]]
 
     def __post_init__(self) -> None:
-        for name, value in self.build.items():
+        for name, value in self.strategy.items():
             if value not in VALUES.get(name, ()) or value not in self.choices.get(name, VALUES[name][:1]):
                 raise InputError(f"{name} {value!r} was not there to choose")
         for name, times in self.times_ms.items():
@@ -145,7 +145,7 @@ def choose(
     if mode not in TUNING_MODES:
         raise InputError(f"unknown tuning {mode!r}; expected one of {', '.join(TUNING_MODES)}")
     if mode == "never":
-        return Choice(Build(), "default", "tuning was switched off")
+        return Choice(DrawStrategy(), "default", "tuning was switched off")
     axes = contenders(context, avatar, eyes)
     try:
         known = remembered()
@@ -158,21 +158,21 @@ def choose(
     wanted = Entry(vendor, driver, version, width, height, eyes, __version__, choices, {}, {})
     found = next((entry for entry in known if entry.key == wanted.key), None)
     if found is not None and mode == "cached":
-        return Choice(Build(**found.build), "remembered", times_ms=found.times_ms)
+        return Choice(DrawStrategy(**found.strategy), "remembered", times_ms=found.times_ms)
     path = cache_path()
     problem = _unwritable(path)
     if problem and mode == "cached":
-        return Choice(Build(), "default", f"what would be measured cannot be kept: {problem}")
+        return Choice(DrawStrategy(), "default", f"what would be measured cannot be kept: {problem}")
     beginning()
     with ProgressBar(not quiet) as progress:
-        build, times = measure(context, avatar, width, height, eyes, axes, progress, between=between)
+        strategy, times = measure(context, avatar, width, height, eyes, axes, progress, between=between)
     if not problem:
         others = [entry for entry in known if entry.key != wanted.key]
         try:
-            remember(path, [*others, replace(wanted, build=build.to_json(), times_ms=times)])
+            remember(path, [*others, replace(wanted, strategy=strategy.to_json(), times_ms=times)])
         except (OSError, InputError) as error:  # a full disk ends no session
             problem = str(error)
-    return Choice(build, "measured", f"this cannot be kept: {problem}" if problem else "", times)
+    return Choice(strategy, "measured", f"this cannot be kept: {problem}" if problem else "", times)
 
 
 def _unwritable(path: Path) -> str:
@@ -211,16 +211,16 @@ def measure(
     progress: ProgressCallback = silent,
     budget_s: float = BUDGET_S,
     between: Callable[[], None] = lambda: None,
-) -> tuple[Build, dict[str, dict[str, float | None]]]:
-    """(the fastest build found, milliseconds of a frame by choice and value) within about `budget_s` seconds.
+) -> tuple[DrawStrategy, dict[str, dict[str, float | None]]]:
+    """(the fastest strategy found, milliseconds of a frame by choice and value) within about `budget_s` seconds.
 
-    The head is drawn without hair and texture deltas, which are the same in all builds and would take time to compile.
+    The head is drawn without hair and texture deltas, which are the same in all strategies and would take time to compile.
     """
     head = replace(avatar, hair=None, texture_deltas=[])
     renderer = RealtimeRenderer(context)
     trial = Trial(context, renderer, head, width, height, eyes, between)
     until = trial.clock() + budget_s
-    best, times = Build(), {name: dict[str, float | None].fromkeys(values) for name, _, values in axes}
+    best, times = DrawStrategy(), {name: dict[str, float | None].fromkeys(values) for name, _, values in axes}
     try:
         for number, (name, form, values) in enumerate(axes):
             progress(number / len(axes), f"measuring how to draw: {name}")
@@ -229,10 +229,10 @@ def measure(
                 break
             if name == "stereo" and best.shading == "deferred":
                 continue
-            builds = alternatives(best, name, values)
-            incumbent = builds[getattr(best, name)]
-            found = trial.compare(list(builds.values()), incumbent, form, left / (len(axes) - number))
-            times[name] = {value: found[build] for value, build in builds.items()}
+            strategies = alternatives(best, name, values)
+            incumbent = strategies[getattr(best, name)]
+            found = trial.compare(list(strategies.values()), incumbent, form, left / (len(axes) - number))
+            times[name] = {value: found[strategy] for value, strategy in strategies.items()}
             winner = _winner(found, incumbent)
             best = best if winner == incumbent else winner
     finally:
@@ -241,22 +241,22 @@ def measure(
     return best, times
 
 
-def alternatives(build: Build, name: str, values: Sequence[str]) -> dict[str, Build]:
-    """{value: the build with it}. Shading is compared an eye at a time: one pass for both eyes is always forward."""
-    base = replace(build, stereo="passes") if name == "shading" else build
+def alternatives(strategy: DrawStrategy, name: str, values: Sequence[str]) -> dict[str, DrawStrategy]:
+    """{value: the strategy with it}. Shading is compared an eye at a time: one pass for both eyes is always forward."""
+    base = replace(strategy, stereo="passes") if name == "shading" else strategy
     return {value: replace(base, **{name: value}) for value in values}
 
 
-def _winner(found: dict[Build, float | None], incumbent: Build) -> Build:
-    measured = {build: ms for build, ms in found.items() if ms is not None}
+def _winner(found: dict[DrawStrategy, float | None], incumbent: DrawStrategy) -> DrawStrategy:
+    measured = {strategy: ms for strategy, ms in found.items() if ms is not None}
     if incumbent not in measured:
         return incumbent
-    fastest = min(measured, key=lambda build: measured[build])
+    fastest = min(measured, key=lambda strategy: measured[strategy])
     return fastest if measured[fastest] < (1 - MARGIN) * measured[incumbent] else incumbent
 
 
 class Trial:
-    """Draws frames of one head with one build after another, and times them."""
+    """Draws frames of one head with one strategy after another, and times them."""
 
     def __init__(
         self, context: Any, renderer: RealtimeRenderer, avatar: Avatar, width: int, height: int, eyes: int,
@@ -281,16 +281,16 @@ class Trial:
         center = Camera.orbit(0.2, width=width, height=height, view_height_m=0.36, target=(0.0, -0.03, -0.05))
         self._cameras = list(stereo_pair(center)) if self._eyes == 2 else [center]
 
-    def frame(self, build: Build, form: Form) -> float:
+    def frame(self, strategy: DrawStrategy, form: Form) -> float:
         """Draw one frame and return its seconds."""
         self._between()
         renderer = self._renderer
-        renderer.build = build
+        renderer.strategy = strategy
         motion = self._motions[self._frames % len(self._motions)]
         options = RenderOptions(form, antialias=True)
         self._frames += 1
         stereo: Stereo
-        if build.stereo == "layers" and self._eyes == EYES and self._has_layers:
+        if strategy.stereo == "layers" and self._eyes == EYES and self._has_layers:
             if self._layers is None:
                 self._layers = LayeredTarget(self._context, *self._size)
                 self._owned.append(self._layers)
@@ -303,9 +303,14 @@ class Trial:
         return self.clock() - started
 
     def compare(
-        self, builds: list[Build], incumbent: Build, form: Form, seconds: float, longest_s: float = MAX_FRAME_S
-    ) -> dict[Build, float | None]:
-        """{build: median milliseconds of a frame, None where it cannot be drawn}, about so many seconds in all.
+        self,
+        strategies: list[DrawStrategy],
+        incumbent: DrawStrategy,
+        form: Form,
+        seconds: float,
+        longest_s: float = MAX_FRAME_S,
+    ) -> dict[DrawStrategy, float | None]:
+        """{strategy: median milliseconds of a frame, None where it cannot be drawn}, about so many seconds in all.
 
         Where the incumbent's frame takes longer than `longest_s`, all are drawn smaller.
         """
@@ -313,27 +318,27 @@ class Trial:
 
         until = self.clock() + seconds
         self._look(1.0)
-        taken: dict[Build, list[float]] = {}
-        for build in [incumbent, *(other for other in builds if other != incumbent)]:
+        taken: dict[DrawStrategy, list[float]] = {}
+        for strategy in [incumbent, *(other for other in strategies if other != incumbent)]:
             try:
-                self.frame(build, form)  # compiles
-                took = self.frame(build, form)
-                if build == incumbent and took > longest_s:
+                self.frame(strategy, form)  # compiles
+                took = self.frame(strategy, form)
+                if strategy == incumbent and took > longest_s:
                     self._look(math.sqrt(longest_s / took))
-                taken[build] = [self.frame(build, form)]
+                taken[strategy] = [self.frame(strategy, form)]
             except (moderngl.Error, Avatar3dError):
-                if build == incumbent:
+                if strategy == incumbent:
                     break
         if not taken:
-            return dict.fromkeys(builds)
+            return dict.fromkeys(strategies)
         slowest = HOPELESS * min(times[0] for times in taken.values())
-        runners = [build for build, times in taken.items() if times[0] <= slowest or build == incumbent]
+        runners = [strategy for strategy, times in taken.items() if times[0] <= slowest or strategy == incumbent]
         for done in range(MAX_ROUNDS):
             if done >= MIN_ROUNDS and self.clock() > until:
                 break
-            for build in runners:
-                taken[build].append(self.frame(build, form))
-        return {build: round(1e3 * median(taken[build]), 4) if build in taken else None for build in builds}
+            for strategy in runners:
+                taken[strategy].append(self.frame(strategy, form))
+        return {strategy: round(1e3 * median(taken[strategy]), 4) if strategy in taken else None for strategy in strategies}
 
     def close(self) -> None:
         """Free what it draws into."""

@@ -22,7 +22,7 @@ STORAGE_GL = 430  # OpenGL version from which shaders read storage buffers
 
 
 @dataclass(frozen=True)
-class Build:
+class DrawStrategy:
     """Choices between ways to compute the same picture.
 
     table: where the live field's tables lie: a buffer texture, a 2D texture, or a storage buffer (OpenGL 4.3). numbers: of
@@ -53,7 +53,7 @@ class Build:
         """{choice: value}."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
-    def of_form(self, form: Form) -> Build:
+    def of_form(self, form: Form) -> DrawStrategy:
         """With what has no meaning for a form as by default, so that one program serves all that differ only there."""
         return self if form == "live" else replace(self, **{name: VALUES[name][0] for name in LIVE_ONLY})
 

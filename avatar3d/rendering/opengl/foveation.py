@@ -14,7 +14,7 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 
 from avatar3d.camera import Camera
-from avatar3d.rendering.culling.screen_region import Box, Part
+from avatar3d.rendering.culling.screen_region import Box, ScreenRegion
 from avatar3d.rendering.frame import Precision, RenderOptions
 from avatar3d.rendering.opengl.hidden_area import rectangle
 from avatar3d.rendering.opengl.raw_gl import GL_FRAMEBUFFER_SRGB
@@ -37,7 +37,7 @@ class DrawViews(Protocol):
         framebuffers: Sequence[Any],
         viewports: Sequence[tuple[int, int, int, int]],
         hidden: Sequence[np.ndarray | None],
-        parts: Sequence[Part | None],
+        regions: Sequence[ScreenRegion | None],
         coarse: bool,
         /,
     ) -> None: ...
@@ -180,7 +180,7 @@ class Foveation:
                 [self._target(eye, coarse[eye]) for eye in around],
                 [(0, 0, coarse[eye].width, coarse[eye].height) for eye in around],
                 [_hidden(own[eye], box, coarse[eye]) for eye, box in zip(around, covered, strict=True)],
-                [None if box is None else Part(outside=box) for box in covered],
+                [None if box is None else ScreenRegion(outside=box) for box in covered],
                 True,
             )
         within = [eye for eye, camera in enumerate(cameras) if not insets[eye].misses(camera)]
@@ -190,7 +190,7 @@ class Foveation:
                 [framebuffers[eye] for eye in within],
                 [viewports[eye] for eye in within],
                 [own[eye] for eye in within],
-                [Part(inside=_clipped(insets[eye].drawn, cameras[eye])) if eye in around else None for eye in within],
+                [ScreenRegion(inside=_clipped(insets[eye].drawn, cameras[eye])) if eye in around else None for eye in within],
                 False,
             )
         for eye in around:

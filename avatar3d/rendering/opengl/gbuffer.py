@@ -6,12 +6,12 @@ from typing import Any
 
 SIDE_STEP_PX = 128  # sizes are rounded up to this, so that a picture that breathes by some pixels makes no new images
 # Texture coordinates and directions in 16-bit unorm (half floats would give 44 dB), shade in half floats, places in full.
-IMAGES = {"gathered_look": "nu2", "gathered_light": "f2", "gathered_place": "f4", "gathered_shaded": "f2"}
-SURFACES = ("gathered_look", "gathered_light", "gathered_place")  # what is read to shade; the rest is read to compose
+IMAGES = {"gbuffer_look": "nu2", "gbuffer_light": "f2", "gbuffer_place": "f4", "gbuffer_shaded": "f2"}
+SURFACES = ("gbuffer_look", "gbuffer_light", "gbuffer_place")  # what is read to shade; the rest is read to compose
 
 
-class Gathering:
-    """Two framebuffers over one depth: `surfaces`, which shaders/gather_fragment.glsl fills, and `shaded`, what is made of them.
+class GBuffer:
+    """Two framebuffers over one depth: `surfaces`, which shaders/gbuffer_fragment.glsl fills, and `shaded`, what is made of them.
 
     The context must be current in every call.
     """
@@ -38,7 +38,7 @@ class Gathering:
             depth.compare_func = ""
             *surfaces, shaded = images.values()
             self.surfaces, self.shaded = context.framebuffer(surfaces, depth), context.framebuffer([shaded], depth)
-            self._images = {**images, "gathered_depth": depth}
+            self._images = {**images, "gbuffer_depth": depth}
             for image in self._images.values():
                 image.filter = (context.NEAREST, context.NEAREST)
         self.surfaces.viewport = self.shaded.viewport = (0, 0, width, height)

@@ -8,7 +8,7 @@ import numpy as np
 
 from avatar3d.camera import Camera
 from avatar3d.rendering.lod.hair_levels import visible_faces
-from avatar3d.rendering.opengl.gpu_avatar import matrix_bytes, vector_bytes
+from avatar3d.rendering.opengl.avatar.program import matrix_bytes, vector_bytes
 from avatar3d.rendering.opengl.shaders import assemble
 from avatar3d.rendering.scene import Scene
 

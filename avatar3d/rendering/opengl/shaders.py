@@ -10,7 +10,7 @@ import numpy as np
 
 from avatar3d.avatar import FieldParams
 from avatar3d.rendering.opengl.arrays import STORAGE_BINDING, TABLE_WIDTH, table_channels
-from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.stereo import STEREO
 from avatar3d.resources import shader_path
 
@@ -66,23 +66,23 @@ def first_bias(params: FieldParams, weights: np.ndarray) -> np.ndarray:
     return _padded(params.biases[0] + columns @ motion, 0).reshape(-1, 4).astype(np.float32)
 
 
-def field_defines(params: FieldParams, build: Build) -> dict[str, object]:
+def field_defines(params: FieldParams, strategy: DrawStrategy) -> dict[str, object]:
     """What field_live.glsl needs to know of a field and of how it is stored."""
     features = params.tables.shape[2]
     channels = table_channels(features)
-    stored = {1: "uint", 2: "uint", 4: "uvec2"} if build.numbers == "half" else {1: "float", 2: "vec2", 4: "vec4"}
+    stored = {1: "uint", 2: "uint", 4: "uvec2"} if strategy.numbers == "half" else {1: "float", 2: "vec2", 4: "vec4"}
     bounds = [params.color_bound] * 3 + [params.alpha_bound]
     return {
         "HIDDEN_ROWS": hidden_rows(params),
         "FEATURES": "float" if features == 1 else f"vec{features}",
         "LEVEL_MASK": f"{params.tables.shape[1] - 1}u",
         "FIELD_BOUND": vec4_literal(np.array(bounds)),
-        "TABLE": TABLE_KINDS[build.table],
+        "TABLE": TABLE_KINDS[strategy.table],
         "TABLE_WIDTH": TABLE_WIDTH,
         "TABLE_BINDING": STORAGE_BINDING,
         "CHANNELS": channels,
         "STORED": stored[channels],
-        "HALF_NUMBERS": int(build.numbers == "half"),
+        "HALF_NUMBERS": int(strategy.numbers == "half"),
     }
 
 

@@ -27,7 +27,7 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
 from avatar3d.rendering.lod.fold import VertexField, available_form, folded_hair, hair_field, skin_detail, skin_field
 from avatar3d.rendering.lod.hair_levels import merge_levels
-from avatar3d.rendering.lod.level import Steps
+from avatar3d.rendering.lod.level import LodChain
 from avatar3d.rendering.reference.raster import Raster, draw_ranks, front_most, nearest, rasterise
 from avatar3d.rendering.scene import BACK_FACE_SHADE, HAIR_CUT, MIN_ALPHA, Scene, build_scene, view_directions
 
@@ -409,7 +409,7 @@ class ReferenceRenderer:
     name = "reference"
 
     def __init__(self) -> None:
-        self._steps: Steps | None = None
+        self._lods: LodChain | None = None
         self.info = {"vendor": "avatar3d", "renderer": "reference (torch, CPU)", "version": str(torch.__version__)}
 
     def render(
@@ -417,16 +417,16 @@ class ReferenceRenderer:
     ) -> list[Frame]:
         """One Frame per camera."""
         options = options or RenderOptions()
-        if self._steps is None or self._steps[0] is not avatar:
-            self._steps = Steps(avatar)
-        steps = self._steps
+        if self._lods is None or self._lods[0] is not avatar:
+            self._lods = LodChain(avatar)
+        lods = self._lods
 
         @cache
-        def posed(step: int) -> tuple[Scene, Textures, Residual | None]:
-            scene = build_scene(merge_levels(steps[step], options.hair_levels), motion)
+        def posed(lod: int) -> tuple[Scene, Textures, Residual | None]:
+            scene = build_scene(merge_levels(lods[lod], options.hair_levels), motion)
             return scene, *shading_of(scene, options.form)
 
-        return [self._frame(*posed(steps.drawn(options, motion, [camera])), camera, options) for camera in cameras]
+        return [self._frame(*posed(lods.wanted(options, motion, [camera])), camera, options) for camera in cameras]
 
     def _frame(
         self, scene: Scene, textures: Textures, residual: Residual | None, camera: Camera, options: RenderOptions

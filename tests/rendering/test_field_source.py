@@ -15,14 +15,14 @@ from avatar3d.field.definition import box_of
 from avatar3d.geometry import smooth_normals
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.frame import RenderOptions
-from avatar3d.rendering.lod.field_source import SOURCES, Asking, Lit, ask
-from avatar3d.rendering.opengl.draw_strategy import Build
+from avatar3d.rendering.lod.field_source import SOURCES, FieldSources, LitVertices, choose_sources
+from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.scene import shade_of
 from tests.rendering.conftest import view
 
 
-def asked(avatar: Avatar, config: FieldConfig, hair: bool = False) -> Asking:
+def asked(avatar: Avatar, config: FieldConfig, hair: bool = False) -> FieldSources:
     skin, *levels = shells_of(avatar)
     if hair:
         assert avatar.hair is not None
@@ -31,8 +31,8 @@ def asked(avatar: Avatar, config: FieldConfig, hair: bool = False) -> Asking:
         vertices, faces, weld = avatar.vertices, avatar.faces, avatar.weld
     normals = smooth_normals(vertices, faces, weld)
     even = np.ones(len(vertices), np.float32)
-    lit = Lit(normals, shade_of(normals, avatar.light, avatar.shading_power), even, even)
-    return ask(new_field(0, config, *box_of(avatar)), levels if hair else [skin], lit)
+    lit = LitVertices(normals, shade_of(normals, avatar.light, avatar.shading_power), even, even)
+    return choose_sources(new_field(0, config, *box_of(avatar)), levels if hair else [skin], lit)
 
 
 @pytest.mark.parametrize("hair", [False, True])
@@ -69,9 +69,9 @@ def test_a_network_too_wide_to_hand_on_is_asked_at_pixels(
     wide = replace(avatar, hair=None, neural_field=new_field(0, config, *box_of(avatar)))
     pictures = []
     for network in ("literals", "uniforms"):
-        realtime.build = Build(network=network)
+        realtime.strategy = DrawStrategy(network=network)
         try:
             pictures.append(realtime.render(wide, moved, [view(0.3, 0.1, 96, 96)], RenderOptions("live")))
         finally:
-            realtime.build = Build()
+            realtime.strategy = DrawStrategy()
     assert pictures_psnr_db(*pictures) >= 60

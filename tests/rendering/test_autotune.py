@@ -13,7 +13,7 @@ import pytest
 from avatar3d.avatar import Avatar
 from avatar3d.errors import InputError
 from avatar3d.rendering.opengl import autotune
-from avatar3d.rendering.opengl.draw_strategy import VALUES, Build
+from avatar3d.rendering.opengl.draw_strategy import VALUES, DrawStrategy
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 
 
@@ -30,17 +30,17 @@ def context(realtime: RealtimeRenderer) -> Iterator[Any]:
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> dict[Build, float]:
-    """Seconds that a frame of a build is said to take, 1 ms by default; nothing is timed."""
-    told: dict[Build, float] = {}
+def slow(monkeypatch: pytest.MonkeyPatch) -> dict[DrawStrategy, float]:
+    """Seconds that a frame of a strategy is said to take, 1 ms by default; nothing is timed."""
+    told: dict[DrawStrategy, float] = {}
     monkeypatch.setattr(autotune, "BUDGET_S", 1e9)
     monkeypatch.setattr(autotune, "MAX_ROUNDS", autotune.MIN_ROUNDS)
     monkeypatch.setattr(autotune, "NOT_ON_SOFTWARE", {"network": ("uniforms",), "table": ("storage",)})
     draw = autotune.Trial.frame
 
-    def frame(self: Any, build: Build, form: Any) -> float:
-        draw(self, build, form)
-        return told.get(build, 1e-3)
+    def frame(self: Any, strategy: DrawStrategy, form: Any) -> float:
+        draw(self, strategy, form)
+        return told.get(strategy, 1e-3)
 
     monkeypatch.setattr(autotune.Trial, "frame", frame)
     return told
@@ -50,28 +50,28 @@ def choose(context: Any, avatar: Avatar, mode: str = "cached", size: int = 64) -
     return autotune.choose(context, avatar, size, size, 2, mode, quiet=True)
 
 
-def test_the_fastest_wins_and_is_remembered(home: Path, context: Any, avatar: Avatar, slow: dict[Build, float]) -> None:
-    slow[Build(table="texture")] = 5e-4
-    slow[Build(table="texture", numbers="half")] = 4.9e-4  # by less than the margin: the change is not worth it
+def test_the_fastest_wins_and_is_remembered(home: Path, context: Any, avatar: Avatar, slow: dict[DrawStrategy, float]) -> None:
+    slow[DrawStrategy(table="texture")] = 5e-4
+    slow[DrawStrategy(table="texture", numbers="half")] = 4.9e-4  # by less than the margin: the change is not worth it
     first = choose(context, avatar)
-    assert (first.build, first.source) == (Build(table="texture"), "measured")
+    assert (first.strategy, first.source) == (DrawStrategy(table="texture"), "measured")
     assert first.times_ms["table"]["buffer"] == 1.0 and first.times_ms["table"]["texture"] == 0.5
     slow.clear()
     second = choose(context, avatar)
-    assert (second.build, second.source, second.times_ms) == (first.build, "remembered", first.times_ms)
+    assert (second.strategy, second.source, second.times_ms) == (first.strategy, "remembered", first.times_ms)
     assert choose(context, avatar, size=80).source == "measured"
-    assert choose(context, avatar, "again").build == Build()
-    assert choose(context, avatar).build == Build()
+    assert choose(context, avatar, "again").strategy == DrawStrategy()
+    assert choose(context, avatar).strategy == DrawStrategy()
     assert len(autotune.remembered()) == 2
 
 
 def test_deferred_shading_rules_out_one_pass_for_both_eyes(
-    home: Path, context: Any, avatar: Avatar, slow: dict[Build, float]
+    home: Path, context: Any, avatar: Avatar, slow: dict[DrawStrategy, float]
 ) -> None:
-    deferred = Build(stereo="passes", shading="deferred")
+    deferred = DrawStrategy(stereo="passes", shading="deferred")
     slow[deferred] = 5e-4
     choice = choose(context, avatar)
-    assert choice.build == deferred
+    assert choice.strategy == deferred
     assert set(choice.times_ms.get("stereo", {}).values()) <= {None}
 
 
@@ -80,18 +80,18 @@ def test_a_real_measurement_gives_a_time_for_what_it_tried(
 ) -> None:
     monkeypatch.setattr(autotune, "MARGIN", 1.0)  # no change is worth it: which choices rule others out is not left to chance
     axes = autotune.contenders(context, avatar)
-    build, times = autotune.measure(context, avatar, 64, 64, 2, axes, budget_s=3600)
+    strategy, times = autotune.measure(context, avatar, 64, 64, 2, axes, budget_s=3600)
     assert times.keys() == {name for name, _, _ in axes}
     assert all(ms is not None and ms > 0 for row in times.values() for ms in row.values())
-    assert build.to_json().keys() == VALUES.keys()
+    assert strategy.to_json().keys() == VALUES.keys()
 
 
 def test_without_time_or_without_measuring_all_is_as_by_default(home: Path, context: Any, avatar: Avatar) -> None:
-    build, times = autotune.measure(context, avatar, 64, 64, 1, autotune.contenders(context, avatar), budget_s=0)
-    assert build == Build()
+    strategy, times = autotune.measure(context, avatar, 64, 64, 1, autotune.contenders(context, avatar), budget_s=0)
+    assert strategy == DrawStrategy()
     assert all(ms is None for row in times.values() for ms in row.values())
     never = choose(context, avatar, "never")
-    assert (never.build, never.source) == (Build(), "default")
+    assert (never.strategy, never.source) == (DrawStrategy(), "default")
     assert not home.exists()
 
 
@@ -103,7 +103,7 @@ def test_only_what_an_avatar_has_is_measured(context: Any, avatar: Avatar) -> No
 
 
 def test_a_contender_that_the_driver_refuses_is_left_out(
-    home: Path, context: Any, avatar: Avatar, slow: dict[Build, float], monkeypatch: pytest.MonkeyPatch
+    home: Path, context: Any, avatar: Avatar, slow: dict[DrawStrategy, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise InputError("too large")
@@ -111,7 +111,7 @@ def test_a_contender_that_the_driver_refuses_is_left_out(
     monkeypatch.setattr("avatar3d.rendering.opengl.arrays.GridTexture.__init__", refuse)
     choice = choose(context, avatar)
     assert choice.times_ms["table"]["texture"] is None
-    assert choice.build == Build()
+    assert choice.strategy == DrawStrategy()
 
 
 def test_a_cache_folder_that_cannot_be_written_means_no_measurement(
@@ -124,22 +124,22 @@ def test_a_cache_folder_that_cannot_be_written_means_no_measurement(
 
 
 def test_a_measurement_that_cannot_be_kept_counts_all_the_same(
-    home: Path, context: Any, avatar: Avatar, slow: dict[Build, float], monkeypatch: pytest.MonkeyPatch
+    home: Path, context: Any, avatar: Avatar, slow: dict[DrawStrategy, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(autotune, "write_bytes", full)
-    slow[Build(table="texture")] = 5e-4
+    slow[DrawStrategy(table="texture")] = 5e-4
     choice = choose(context, avatar)
-    assert (choice.build, choice.source) == (Build(table="texture"), "measured")
+    assert (choice.strategy, choice.source) == (DrawStrategy(table="texture"), "measured")
     assert "No space left" in choice.reason and autotune.remembered() == []
 
 
 def entry() -> dict[str, Any]:
     times = {"table": {"buffer": 1.0, "texture": None}}
     offered = {"table": ["buffer", "texture"]}
-    return vars(autotune.Entry("v", "r", "1", 64, 64, 2, "0", offered, Build().to_json(), times)).copy()
+    return vars(autotune.Entry("v", "r", "1", 64, 64, 2, "0", offered, DrawStrategy().to_json(), times)).copy()
 
 
 @pytest.mark.parametrize(
@@ -160,12 +160,12 @@ def entry() -> dict[str, Any]:
                 {"eyes": True},
                 {"vendor": "x" * 1000},
                 {"more": 1},
-                {"build": {"table": "list"}},
-                {"build": {"table": "storage"}},
-                {"build": {"network": "uniforms"}},
+                {"strategy": {"table": "list"}},
+                {"strategy": {"table": "storage"}},
+                {"strategy": {"network": "uniforms"}},
                 {"choices": {"table": 3}},
-                {"build": {"speed": "most"}},
-                {"build": []},
+                {"strategy": {"speed": "most"}},
+                {"strategy": []},
                 {"times_ms": {"table": {"buffer": float("nan")}}},
                 {"times_ms": {"table": {"list": 1.0}}},
                 {"times_ms": {"speed": {}}},
@@ -175,15 +175,20 @@ def entry() -> dict[str, Any]:
     ],
 )
 def test_a_damaged_file_is_said_and_written_anew(
-    content: bytes, home: Path, context: Any, avatar: Avatar, slow: dict[Build, float], capsys: pytest.CaptureFixture[str]
+    content: bytes,
+    home: Path,
+    context: Any,
+    avatar: Avatar,
+    slow: dict[DrawStrategy, float],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     home.mkdir()
     autotune.cache_path().write_bytes(content)
-    with pytest.raises(InputError, match="tuning.json"):
+    with pytest.raises(InputError, match="autotune.json"):
         autotune.remembered()
     plain = replace(avatar, neural_field=None, baked=None)
     assert choose(context, plain).source == "measured"
-    assert "tuning.json" in capsys.readouterr().err
+    assert "autotune.json" in capsys.readouterr().err
     assert len(autotune.remembered()) == 1
 
 

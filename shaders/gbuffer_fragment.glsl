@@ -1,4 +1,4 @@
-// Keeps what the live field's shading needs to know of the nearest surface, for gathered.glsl to read: a pixel is then shaded
+// Keeps what the live field's shading needs to know of the nearest surface, for gbuffer.glsl to read: a pixel is then shaded
 // once, and pixels of small triangles are not shaded beside them in vain.
 in vec2 surface_uv;
 in vec3 surface_shade;

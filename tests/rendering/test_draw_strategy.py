@@ -13,7 +13,7 @@ from avatar3d.camera import stereo_pair
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.frame import PRECISIONS, Form, Frame, RenderOptions
-from avatar3d.rendering.opengl.draw_strategy import VALUES, Build, possible
+from avatar3d.rendering.opengl.draw_strategy import VALUES, DrawStrategy, possible
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import LayeredTarget, Stereo, offered
 from tests.rendering.conftest import view
@@ -22,12 +22,14 @@ SIZE = 128
 ROUNDED_DB = 50.0
 
 
-def drawn(realtime: RealtimeRenderer, avatar: Avatar, motion: MotionCode, build: Build, options: RenderOptions) -> list[Frame]:
-    realtime.build = build
+def drawn(
+    realtime: RealtimeRenderer, avatar: Avatar, motion: MotionCode, strategy: DrawStrategy, options: RenderOptions
+) -> list[Frame]:
+    realtime.strategy = strategy
     try:
         return realtime.render(avatar, motion, [view(0.3, 0.1, SIZE, SIZE), view(-1.2, -0.2, SIZE, SIZE)], options)
     finally:
-        realtime.build = Build()
+        realtime.strategy = DrawStrategy()
 
 
 def same(first: list[Frame], second: list[Frame]) -> bool:
@@ -44,7 +46,10 @@ def test_where_the_tables_lie_changes_no_pixel(
     if table not in possible("table", realtime.context.version_code):
         pytest.skip("this driver has no storage buffers")
     options = RenderOptions("live", antialias=True)
-    equal = same(drawn(realtime, avatar, moved, Build(), options), drawn(realtime, avatar, moved, Build(table=table), options))
+    equal = same(
+        drawn(realtime, avatar, moved, DrawStrategy(), options),
+        drawn(realtime, avatar, moved, DrawStrategy(table=table), options),
+    )
     assert equal
 
 
@@ -52,8 +57,8 @@ def test_weights_that_are_not_folded_ask_the_field_at_pixels(
     avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer
 ) -> None:
     options = RenderOptions("live", hair=False)
-    literals = drawn(realtime, avatar, moved, Build(), options)
-    uniforms = drawn(realtime, avatar, moved, Build(network="uniforms"), options)
+    literals = drawn(realtime, avatar, moved, DrawStrategy(), options)
+    uniforms = drawn(realtime, avatar, moved, DrawStrategy(network="uniforms"), options)
     assert pictures_psnr_db(literals, uniforms) >= ROUNDED_DB
 
 
@@ -67,7 +72,7 @@ def test_weights_of_another_precision_are_not_taken_from_what_was_drawn_before(
     pictures = []
     for order in (PRECISIONS, PRECISIONS[::-1]):
         own = replace(avatar, neural_field=strong)  # another avatar, loaded anew
-        pictures.append({name: drawn(realtime, own, moved, Build(network="uniforms"), options[name]) for name in order})
+        pictures.append({name: drawn(realtime, own, moved, DrawStrategy(network="uniforms"), options[name]) for name in order})
     assert all(same(pictures[0][name], pictures[1][name]) for name in PRECISIONS)
 
 
@@ -89,10 +94,10 @@ def test_half_floats_in_the_tables_round_the_features(
     )
     wide = replace(avatar, neural_field=field, hair=None)
     options = RenderOptions("live")
-    exact = drawn(realtime, wide, moved, Build(), options)
-    equal = same(exact, drawn(realtime, wide, moved, Build(table=table), options))
+    exact = drawn(realtime, wide, moved, DrawStrategy(), options)
+    equal = same(exact, drawn(realtime, wide, moved, DrawStrategy(table=table), options))
     assert equal
-    rounded = drawn(realtime, wide, moved, Build(table=table, numbers="half"), options)
+    rounded = drawn(realtime, wide, moved, DrawStrategy(table=table, numbers="half"), options)
     assert any((a.rgba != b.rgba).any() for a, b in zip(exact, rounded, strict=True))
     assert pictures_psnr_db(exact, rounded) >= ROUNDED_DB
 
@@ -102,8 +107,8 @@ def test_colours_that_the_driver_decodes_are_those_decoded_ahead(
     form: Form, avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer
 ) -> None:
     options = RenderOptions(form)
-    ahead = drawn(realtime, avatar, moved, Build(), options)
-    decoded = drawn(realtime, avatar, moved, Build(colors="srgb"), options)
+    ahead = drawn(realtime, avatar, moved, DrawStrategy(), options)
+    decoded = drawn(realtime, avatar, moved, DrawStrategy(colors="srgb"), options)
     assert pictures_psnr_db(ahead, decoded) >= ROUNDED_DB
     for a, b in zip(ahead, decoded, strict=True):
         assert np.array_equal(a.surface, b.surface) and np.array_equal(a.depth, b.depth)
@@ -114,8 +119,8 @@ def test_deferred_shading_rounds_what_it_keeps(
     antialias: bool, avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer
 ) -> None:
     options = RenderOptions("live", antialias=antialias)
-    forward = drawn(realtime, avatar, moved, Build(), options)
-    deferred = drawn(realtime, avatar, moved, Build(shading="deferred"), options)
+    forward = drawn(realtime, avatar, moved, DrawStrategy(), options)
+    deferred = drawn(realtime, avatar, moved, DrawStrategy(shading="deferred"), options)
     assert pictures_psnr_db(forward, deferred) >= ROUNDED_DB
     for a, b in zip(forward, deferred, strict=True):
         assert np.array_equal(a.surface, b.surface)
@@ -127,7 +132,7 @@ def test_deferred_shading_keeps_to_its_viewport_and_to_sizes_that_change(
     avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer
 ) -> None:
     options = RenderOptions("live", antialias=True)
-    realtime.build = Build(shading="deferred")
+    realtime.strategy = DrawStrategy(shading="deferred")
     try:
         realtime.load(avatar, [options])
         with realtime.context as context:
@@ -147,22 +152,22 @@ def test_deferred_shading_keeps_to_its_viewport_and_to_sizes_that_change(
             whole[90 : 90 + height, 130 : 130 + width] = 0.5
             assert (whole == 0.5).all()
     finally:
-        realtime.build = Build()
+        realtime.strategy = DrawStrategy()
 
 
 def test_choices_of_the_live_field_make_no_program_anew_for_other_forms() -> None:
-    live = Build(table="texture", numbers="half", network="uniforms")
+    live = DrawStrategy(table="texture", numbers="half", network="uniforms")
     assert live.of_form("live") == live
-    assert live.of_form("baked") == Build()
+    assert live.of_form("baked") == DrawStrategy()
 
 
 def test_an_unknown_way_is_refused() -> None:
     with pytest.raises(InputError, match="unknown table 'list'; expected one of buffer, texture, storage"):
-        Build(table="list")
+        DrawStrategy(table="list")
 
 
 def test_the_gpu_poses_and_lights_as_the_scene_does(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
-    realtime.build = Build(morph="gpu")
+    realtime.strategy = DrawStrategy(morph="gpu")
     try:
         realtime.load(avatar)
         scene = realtime.prepare(moved)
@@ -172,7 +177,7 @@ def test_the_gpu_poses_and_lights_as_the_scene_does(avatar: Avatar, moved: Motio
             moving = np.frombuffer(loaded.dynamic_buffer.read(), np.float32).reshape(-1, 9)
             hair = np.frombuffer(loaded.hair_shade_buffer.read(), np.float32).reshape(-1, 3)
     finally:
-        realtime.build = Build()
+        realtime.strategy = DrawStrategy()
     np.testing.assert_allclose(moving[:, 0:3], scene.vertices, atol=1e-6)
     np.testing.assert_allclose(moving[:, 3:6], scene.normals, atol=2e-4)
     np.testing.assert_allclose(moving[:, 6:9], scene.shade, atol=2e-4)
@@ -185,8 +190,8 @@ def test_a_head_morphed_by_the_gpu_is_the_same(
     form: Form, antialias: bool, avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer
 ) -> None:
     options = RenderOptions(form, antialias=antialias)
-    by_cpu = drawn(realtime, avatar, moved, Build(), options)
-    by_gpu = drawn(realtime, avatar, moved, Build(morph="gpu"), options)
+    by_cpu = drawn(realtime, avatar, moved, DrawStrategy(), options)
+    by_gpu = drawn(realtime, avatar, moved, DrawStrategy(morph="gpu"), options)
     assert pictures_psnr_db(by_cpu, by_gpu) >= ROUNDED_DB
     for a, b in zip(by_cpu, by_gpu, strict=True):
         assert (a.surface != b.surface).mean() <= 1e-4
@@ -196,7 +201,7 @@ def test_what_a_gpu_morphs_needs_nothing_that_another_form_left_bound(avatar: Av
     options = RenderOptions("live", antialias=True)
     pictures = []
     for morph in VALUES["morph"]:
-        fresh = RealtimeRenderer(build=Build(morph=morph))
+        fresh = RealtimeRenderer(strategy=DrawStrategy(morph=morph))
         try:
             pictures.append(fresh.render(avatar, moved, [view(0.3, 0.1, SIZE, SIZE)], options))
         finally:
@@ -206,7 +211,7 @@ def test_what_a_gpu_morphs_needs_nothing_that_another_form_left_bound(avatar: Av
 
 def test_a_gpu_that_morphs_asks_for_no_posed_vertex(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
     options = RenderOptions("baked", antialias=True)
-    realtime.build = Build(morph="gpu")
+    realtime.strategy = DrawStrategy(morph="gpu")
     try:
         realtime.load(avatar, [options])
         with realtime.context as context:
@@ -214,7 +219,7 @@ def test_a_gpu_that_morphs_asks_for_no_posed_vertex(avatar: Avatar, moved: Motio
         scene = realtime.prepare(moved)
         realtime.draw(scene, [view(0.3, 0.1, SIZE, SIZE)], [target], options)
     finally:
-        realtime.build = Build()
+        realtime.strategy = DrawStrategy()
     assert not {"vertices", "planes", "normals", "shade"} & vars(scene).keys()
 
 
@@ -232,7 +237,7 @@ def test_both_eyes_are_the_same_however_they_are_drawn_and_morphed(
         layered = LayeredTarget(context, SIZE, SIZE) if stereo == "layers" else None
     pictures = []
     for morph in VALUES["morph"]:
-        realtime.build = Build(morph=morph)
+        realtime.strategy = DrawStrategy(morph=morph)
         try:
             realtime.load(avatar, [options], [stereo])
             if layered is not None:
@@ -243,7 +248,7 @@ def test_both_eyes_are_the_same_however_they_are_drawn_and_morphed(
                 areas = [(eye * SIZE, 0, SIZE, SIZE) for eye in range(2)]
                 realtime.draw(moved, eyes, [wide] * 2, options, viewports=areas)
         finally:
-            realtime.build = Build()
+            realtime.strategy = DrawStrategy()
         with realtime.context:
             targets, side = ([wide], 2 * SIZE) if layered is None else (layered.eyes, SIZE)
             content = [target.read(viewport=(0, 0, side, SIZE), components=3) for target in targets]
