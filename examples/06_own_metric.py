@@ -13,14 +13,14 @@ import numpy as np
 from PIL import Image, ImageFilter
 
 import avatar3d
-from avatar3d.evaluation import EyeView, correspond, eye_view
+from avatar3d.evaluation import EyePicture, correspond, eye_picture
 
 photo, out = map(Path, sys.argv[1:])
 saved = out / "me.glb"
 avatar = avatar3d.load(saved) if saved.exists() else avatar3d.enroll(photo, field=False)
 
 
-def rivalry(left: EyeView, right: EyeView) -> float:
+def rivalry(left: EyePicture, right: EyePicture) -> float:
     """Ratio of the eyes' mean gradients over the points that both see, 1 where they are equally sharp.
 
     The renderer's depth says exactly which pixel of the right picture shows the same point as one of the left: no flow is estimated.
@@ -34,8 +34,8 @@ def rivalry(left: EyeView, right: EyeView) -> float:
 FACTOR = 3  # samples along each side of a pixel, odd, so that one lies at its centre
 eyes = avatar3d.stereo_pair(avatar3d.Camera.orbit(0.2, width=256, height=256))
 fine = [eye.resized(FACTOR * eye.width, FACTOR * eye.height) for eye in eyes]
-left, right = (eye_view(eye, frame, FACTOR) for eye, frame in zip(eyes, avatar3d.render(avatar, fine), strict=True))
+left, right = (eye_picture(eye, frame, FACTOR) for eye, frame in zip(eyes, avatar3d.render(avatar, fine), strict=True))
 
 soft = Image.fromarray(np.uint8(255 * right.color)).filter(ImageFilter.GaussianBlur(FACTOR))
-blurred = EyeView(right.camera, np.asarray(soft, np.float32) / 255, right.alpha, right.depth, FACTOR)
+blurred = EyePicture(right.camera, np.asarray(soft, np.float32) / 255, right.alpha, right.depth, FACTOR)
 print(f"rivalry: {rivalry(left, right):.2f}, with a blurred right eye {rivalry(left, blurred):.2f}")

@@ -11,21 +11,9 @@ from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
 from avatar3d.rendering.opengl.avatar.program import matrix_bytes
 from avatar3d.rendering.opengl.raw_gl import GL_SRGB8_ALPHA8
+from avatar3d.rendering.opengl.shaders import assemble
 from avatar3d.rendering.opengl.viewports import fill
 from avatar3d.rendering.scene import Scene
-
-_VERTEX = """#version 330
-in vec3 position; in vec3 shade; in vec2 uv;
-uniform mat4 view_projection;
-out vec3 surface_shade; out vec2 surface_uv;
-void main() { surface_shade = shade; surface_uv = uv; gl_Position = view_projection * vec4(position, 1.0); }
-"""
-_FRAGMENT = """#version 330
-in vec3 surface_shade; in vec2 surface_uv;
-uniform sampler2D color;
-out vec4 shown;
-void main() { shown = vec4(texture(color, surface_uv).rgb * surface_shade, 1.0); }
-"""
 
 
 class PlainMesh:
@@ -36,7 +24,9 @@ class PlainMesh:
 
     def __init__(self, context: Any, avatar: Avatar, faces: np.ndarray) -> None:
         self.context = context
-        self.program = context.program(vertex_shader=_VERTEX, fragment_shader=_FRAGMENT)
+        self.program = context.program(
+            vertex_shader=assemble("plain_mesh_vertex.glsl", {}), fragment_shader=assemble("plain_mesh_fragment.glsl", {})
+        )
         self.parts = [self._part(avatar.uv, faces, avatar.base_color)]
         if avatar.hair is not None:
             self.parts.append(self._part(avatar.hair.uv, avatar.hair.faces, avatar.hair.color))

@@ -21,8 +21,9 @@ from avatar3d.rendering.opengl.autotune import Choice, choose, is_software
 from avatar3d.rendering.opengl.context import create_context
 from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.foveation import Foveation, read_foveation
+from avatar3d.rendering.opengl.layers import LayeredTarget
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
-from avatar3d.rendering.opengl.stereo import LayeredTarget, Stereo
+from avatar3d.rendering.opengl.stereo import Stereo
 from avatar3d.runtime.stage import outline_points
 from avatar3d.runtime.views import cropped
 

@@ -10,7 +10,8 @@ from avatar3d.bench.measure import Case, Stand, Timing, eye_cameras
 from avatar3d.color import linear_to_srgb, psnr_db
 from avatar3d.rendering.frame import RenderOptions
 from avatar3d.rendering.opengl.foveation import Inset
-from avatar3d.rendering.opengl.stereo import EYES, STEREO, offered
+from avatar3d.rendering.opengl.layers import offered
+from avatar3d.rendering.opengl.stereo import EYES, STEREO
 
 FOVEATED_RUNGS = ("live", "baked")
 LOOKED_AT = 5  # frame of the motion whose pictures are compared

@@ -74,7 +74,8 @@ def run_stream(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
     _check_rate(arguments)
     from avatar3d.motion.seal import can_encrypt
     from avatar3d.motion.validation import unknown_lines
-    from avatar3d.net.link import LinkName, open_outlet
+    from avatar3d.net.link import LinkName
+    from avatar3d.net.open_link import open_outlet
     from avatar3d.net.sender import Sender
     from avatar3d.runtime.replay import open_live
 
@@ -144,7 +145,8 @@ def run_listen(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
         check_writable(arguments.out)
     from avatar3d.motion.csv import MAX_ROWS
     from avatar3d.motion.seal import need_encryption
-    from avatar3d.net.link import LinkName, open_inlet
+    from avatar3d.net.link import LinkName
+    from avatar3d.net.open_link import open_inlet
     from avatar3d.net.source import NetSource
 
     name = LinkName.parse(arguments.link)

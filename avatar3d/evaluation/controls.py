@@ -14,7 +14,7 @@ import dataclasses
 import numpy as np
 
 from avatar3d.camera import Camera
-from avatar3d.evaluation.correspondence import EyeView, pixel_centres
+from avatar3d.evaluation.correspondence import EyePicture, pixel_centres
 
 WRONG_IPD_FACTOR = 1.5
 GENERATOR_SHIFT_PX = 1.0  # rms of each axis; networks drawing frame by frame show one to three pixels of swim at 512²
@@ -22,7 +22,7 @@ GENERATOR_SCALE = 0.05  # correlation length of the swim and of the flicker, of 
 GENERATOR_FLICKER = 0.02  # rms of the colour's gain
 
 
-def billboard(center: EyeView, eye: Camera, card_depth_m: float) -> EyeView:
+def billboard(center: EyePicture, eye: Camera, card_depth_m: float) -> EyePicture:
     """What `eye` sees of a card at `card_depth_m` along the axis of `center`, painted with the picture of `center`.
 
     The card faces `center`; `eye` must have parallel axes, as `stereo_pair` makes them.
@@ -32,7 +32,7 @@ def billboard(center: EyeView, eye: Camera, card_depth_m: float) -> EyeView:
     on_card, _ = center.camera.project(eye.unproject(corners, np.full(2, card_depth_m)))
     stretch = (on_card[1] - on_card[0]) / corners[1]
     fine = (_fine_pixels(eye, center.factor) * stretch + on_card[0]) * center.factor
-    return EyeView(
+    return EyePicture(
         camera=eye,
         color=_resampled(center.color, fine),
         alpha=_resampled(center.alpha, fine),
@@ -41,7 +41,7 @@ def billboard(center: EyeView, eye: Camera, card_depth_m: float) -> EyeView:
     )
 
 
-def redrawn(view: EyeView, seed: int) -> EyeView:
+def redrawn(view: EyePicture, seed: int) -> EyePicture:
     """The view as an independent 2D generator might redraw it: the picture swims and flickers, the depth stays the view's."""
     random = np.random.default_rng(seed)
     height, width = view.alpha.shape

@@ -23,7 +23,7 @@ OPAQUE = 0.999  # coverage from which a sample shows the surface and nothing beh
 
 
 @dataclass(frozen=True)
-class EyeView:
+class EyePicture:
     """One eye's picture, sampled `factor` times finer than the grid it is judged on.
 
     camera: of the judged grid (H, W). color: (f·H, f·W, 3) f32 sRGB in [0, 1]; alpha, depth (f·H, f·W) f32, depth in metres
@@ -67,7 +67,7 @@ def pixel_centres(height: int, width: int) -> np.ndarray:
     return np.stack([x, y], axis=-1)
 
 
-def correspond(left: EyeView, right: EyeView) -> Correspondences:
+def correspond(left: EyePicture, right: EyePicture) -> Correspondences:
     """Exact correspondences of every pixel of the left view."""
     camera = left.camera
     depth = left.at_centres(left.depth).astype(np.float64)
@@ -79,7 +79,7 @@ def correspond(left: EyeView, right: EyeView) -> Correspondences:
     return Correspondences(right_px, covered, covisible)
 
 
-def seen_at(view: EyeView, pixels: np.ndarray, depth: np.ndarray) -> np.ndarray:
+def seen_at(view: EyePicture, pixels: np.ndarray, depth: np.ndarray) -> np.ndarray:
     """(...) bool: the surface seen at (..., 2) pixels lies at (...) depth; one opaque surface in the four samples around."""
     height, width = view.depth.shape
     fine = pixels * view.factor

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from avatar3d.color import LUMA_BT709
-from avatar3d.evaluation.correspondence import Correspondences, EyeView
+from avatar3d.evaluation.correspondence import Correspondences, EyePicture
 from avatar3d.geometry import sample_bilinear
 
 PATCH_RADIUS_PX = 6  # 13 × 13 pixels: 8 mm on the face at the default size, smaller than an eye
@@ -61,14 +61,14 @@ class StereoSample:
     displacements_view_term: Displacements | None  # with the view term on; the controls are not measured twice
 
 
-def color_difference(left: EyeView, right: EyeView, links: Correspondences, mask: np.ndarray) -> np.ndarray:
+def color_difference(left: EyePicture, right: EyePicture, links: Correspondences, mask: np.ndarray) -> np.ndarray:
     """(N, 3) sRGB differences right − left, in 1/255, at the (H, W) pixels of `mask` that both views show opaquely."""
     pixels = links.right_px[mask] * right.factor
     seen = sample_bilinear(right.color, pixels)
     return (seen - left.at_centres(left.color)[mask]) * 255.0
 
 
-def measure_displacements(left: EyeView, right: EyeView, links: Correspondences, valid: np.ndarray) -> Displacements:
+def measure_displacements(left: EyePicture, right: EyePicture, links: Correspondences, valid: np.ndarray) -> Displacements:
     """Match patches of the left view in the right one; valid: (H, W) bool pixels that may take part."""
     factor = left.factor
     left_luma, right_luma = left.color @ LUMA_BT709, right.color @ LUMA_BT709

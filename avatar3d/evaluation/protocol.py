@@ -9,11 +9,9 @@ without gloss; both are meant to differ between the eyes.
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +19,7 @@ from avatar3d.avatar import PART_LASH, PART_LENS, PART_SKIN, Avatar
 from avatar3d.camera import DEFAULT_IPD_M, Camera, stereo_pair
 from avatar3d.color import linear_to_srgb
 from avatar3d.evaluation import controls
-from avatar3d.evaluation.correspondence import Correspondences, EyeView, correspond
+from avatar3d.evaluation.correspondence import Correspondences, EyePicture, correspond
 from avatar3d.evaluation.metrics import StereoSample, color_difference, measure_displacements, summarise
 from avatar3d.geometry import sample_bilinear
 from avatar3d.motion.code import MotionCode
@@ -31,7 +29,7 @@ from avatar3d.rendering.frame import Frame, RenderOptions
 if TYPE_CHECKING:
     from avatar3d.rendering import Renderer
 
-Pair = tuple[EyeView, EyeView]
+Pair = tuple[EyePicture, EyePicture]
 LOOK_AT = (0.0, -0.02, -0.06)  # metres, head frame: the middle of a head with hair
 PICTURE_GREY = 0.5  # sRGB, behind the page's pictures
 SAME_COLOR = 0.5 / 255  # a blended layer that changes a pixel by less changes no 8-bit picture
@@ -100,28 +98,6 @@ class Evaluation:
     renderer: dict[str, object]
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
-
-
-def evaluate(
-    avatar: Avatar,
-    out_dir: str | Path,
-    renderer: Renderer,
-    options: EvaluateOptions | None = None,
-    progress: ProgressCallback = silent,
-) -> dict[str, Any]:
-    """Measure an avatar's view consistency beside its controls and write `out_dir`: index.html, report.json, pictures/.
-
-    Returns what `evaluate --json` prints: `report` (path of the page), `stereo`, `controls`, `ranked_correctly`, `seconds`,
-    and more. Raises InputError when `out_dir` cannot be written or holds something that is not a report.
-    """
-    from avatar3d.evaluation.report import check_folder, write_report
-
-    started = time.perf_counter()
-    check_folder(out_dir)
-    result = measure(avatar, renderer, options or EvaluateOptions(), progress)
-    progress(0.97, "writing the page")
-    result.seconds = round(time.perf_counter() - started, 2)
-    return write_report(avatar, result, Path(out_dir))
 
 
 def measure(avatar: Avatar, renderer: Renderer, options: EvaluateOptions, progress: ProgressCallback = silent) -> Evaluation:
@@ -205,10 +181,10 @@ def _measure_key(
     extra_m = np.array([(controls.WRONG_IPD_FACTOR - 1) * options.ipd_m, 0.0, 0.0])
     far_right = dataclasses.replace(right, translation=right.translation - extra_m)
 
-    def draw(avatar: Avatar, cameras: list[Camera], how: RenderOptions) -> list[EyeView]:
+    def draw(avatar: Avatar, cameras: list[Camera], how: RenderOptions) -> list[EyePicture]:
         fine = [camera.resized(camera.width * options.factor, camera.height * options.factor) for camera in cameras]
         frames = renderer.render(avatar, motion, fine, how)
-        return [eye_view(camera, frame, options.factor) for camera, frame in zip(cameras, frames, strict=True)]
+        return [eye_picture(camera, frame, options.factor) for camera, frame in zip(cameras, frames, strict=True)]
 
     base_left, base_right = draw(cast.base, [left, right], cast.plain)
     matte_left, matte_right, matte_center, matte_far = draw(cast.matte, [left, right, center, far_right], cast.plain)
@@ -277,7 +253,9 @@ def _sample(
     return sample, heat
 
 
-def _one_depth(base_left: EyeView, left: EyeView, base_right: EyeView, right: EyeView, links: Correspondences) -> np.ndarray:
+def _one_depth(
+    base_left: EyePicture, left: EyePicture, base_right: EyePicture, right: EyePicture, links: Correspondences
+) -> np.ndarray:
     """(H, W) bool: no blended layer changes the pixel, in either eye."""
     changed_left = np.abs(left.at_centres(left.color) - base_left.at_centres(base_left.color)).max(-1)
     changed_right = np.abs(right.color - base_right.color).max(-1)
@@ -285,18 +263,18 @@ def _one_depth(base_left: EyeView, left: EyeView, base_right: EyeView, right: Ey
     return (changed_left <= SAME_COLOR) & (at_right <= SAME_COLOR)
 
 
-def eye_view(camera: Camera, frame: Frame, factor: int) -> EyeView:
+def eye_picture(camera: Camera, frame: Frame, factor: int) -> EyePicture:
     """A frame drawn `factor` times finer than `camera`'s grid, over black, in sRGB."""
     steps = len(_SRGB_TABLE) - 1
     # Through a table: the curve itself on two million pixels takes longer than drawing them. Off by at most 0.03/255.
     index = np.clip(frame.rgba[..., :3] * steps + 0.5, 0, steps).astype(np.uint16)
-    return EyeView(camera, _SRGB_TABLE[index], frame.rgba[..., 3], frame.depth, factor)
+    return EyePicture(camera, _SRGB_TABLE[index], frame.rgba[..., 3], frame.depth, factor)
 
 
 _SRGB_TABLE = linear_to_srgb(np.arange(1 << 16) / ((1 << 16) - 1))
 
 
-def _over_grey(view: EyeView) -> np.ndarray:
+def _over_grey(view: EyePicture) -> np.ndarray:
     """(H, W, 3) f32 sRGB picture of the judged grid over grey, for looking at."""
     alpha = view.at_centres(view.alpha)[..., None]
     return view.at_centres(view.color) + (1 - alpha) * PICTURE_GREY

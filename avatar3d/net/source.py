@@ -9,7 +9,8 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.motion.seal import need_encryption
 from avatar3d.motion.sources.base import SourceBase, Spec
 from avatar3d.net.jitter import JitterBuffer
-from avatar3d.net.link import Inlet, LinkName, open_inlet
+from avatar3d.net.link import Inlet, LinkName
+from avatar3d.net.open_link import open_inlet
 from avatar3d.net.receiver import MAX_AGE_S, Receiver
 from avatar3d.net.token import ENVIRONMENT, read_token
 

@@ -15,16 +15,16 @@ from avatar3d.rendering.culling.screen_region import ScreenRegion
 from avatar3d.rendering.frame import RenderOptions
 from avatar3d.rendering.lod.fold import available_form
 from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
+from avatar3d.rendering.opengl.fade import Fade
 from avatar3d.rendering.opengl.foveation import Foveation, FoveationSettings
 from avatar3d.rendering.opengl.motion_vectors import MotionVectors
+from avatar3d.rendering.opengl.panel import Panel, panel_place
 from avatar3d.rendering.opengl.raw_gl import GL_SRGB8_ALPHA8
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import Stereo
 from avatar3d.rendering.scene import Scene
 from avatar3d.runtime.governor import RUNGS, GovernorConfig, Level
-from avatar3d.runtime.overlay import Panel, panel_place
 from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, nearest_m, presence, side_by_side
-from avatar3d.runtime.veil import Veil
 from avatar3d.runtime.views import EyeView, camera_of, cropped, equal_sized
 
 EYES = ("left", "right")
@@ -80,7 +80,7 @@ class Stage:
         self._config = config
         self._context = context
         self._distance_m = distance_m
-        self._veil = Veil(context)
+        self._fade = Fade(context)
         self._motion: list[MotionVectors] = []
         self._panel = Panel(context)
         self.available = tuple(
@@ -240,12 +240,12 @@ class Stage:
         """Draw one head by a share of its presence over what is there, or over the background where that is given."""
         for camera, framebuffer, area in zip(cameras, framebuffers, areas, strict=True):
             if background is not None:
-                self._veil.clear(framebuffer, area, background)
+                self._fade.clear(framebuffer, area, background)
             if share > 0:
                 own = (0, 0, camera.width, camera.height)
-                sheet = self._veil.sheet(camera.width, camera.height)
+                sheet = self._fade.sheet(camera.width, camera.height)
                 self._renderers[index].draw(scene, [camera], [sheet], options, (0.0, 0.0, 0.0, 0.0), [own])
-                self._veil.lay(framebuffer, area, share)
+                self._fade.blend(framebuffer, area, share)
 
     def draw_motion(
         self,
@@ -307,8 +307,8 @@ class Stage:
 
     def close(self) -> None:
         """Free the GL objects."""
-        self._veil.close()
-        self._panel.close()
+        self._fade.release()
+        self._panel.release()
         for vectors in self._motion:
             vectors.release()
         if self._foveation is not None:

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from avatar3d.rendering.opengl.panel import LINES, wrapped
 from avatar3d.runtime.cast import Cast
 from avatar3d.runtime.governor import RUNGS, GovernorConfig
 from avatar3d.runtime.ladder import Ladder
-from avatar3d.runtime.overlay import EVERY_S, LINES, Status, wrapped
+from avatar3d.runtime.status import EVERY_S, Status
 
 MAX_SAMPLES = 200_000  # of each latency; over half an hour at 90 Hz
 RECENT_FRAMES = 30  # that the panel's figures are over

@@ -8,26 +8,10 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from avatar3d.runtime.letters import drawable, font
+from avatar3d.rendering.letters import drawable, font
+from avatar3d.rendering.opengl.shaders import assemble
 
 FONT_PX, LINE_PX, MARGIN_PX = 17, 24, 14
-_VERTEX = """#version 330
-uniform vec2 corner, size;  // of the window's clip space
-out vec2 place;
-void main() {
-    place = vec2(gl_VertexID & 1, gl_VertexID >> 1);
-    gl_Position = vec4(corner + place * size, 0.0, 1.0);
-}
-"""
-_FRAGMENT = """#version 330
-uniform sampler2D letters;
-in vec2 place;
-out vec4 written;
-void main() {
-    float covered = texture(letters, vec2(place.x, 1.0 - place.y)).r;
-    written = vec4(mix(vec3(0.08), vec3(0.93), covered), mix(0.75, 1.0, covered));
-}
-"""
 
 
 def caption_picture(lines: Sequence[str]) -> np.ndarray:
@@ -47,7 +31,9 @@ class Caption:
 
     def __init__(self, context: Any) -> None:
         self._context = context
-        self._program = context.program(vertex_shader=_VERTEX, fragment_shader=_FRAGMENT)
+        self._program = context.program(
+            vertex_shader=assemble("caption_vertex.glsl", {}), fragment_shader=assemble("caption_fragment.glsl", {})
+        )
         self._strip = context.vertex_array(self._program, [])
         self._texture: Any = None
         self._lines: list[str] = []

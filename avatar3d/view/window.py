@@ -13,8 +13,9 @@ import numpy as np
 
 from avatar3d.errors import WorkError
 from avatar3d.extras import install_extra
+from avatar3d.rendering.opengl.layers import LayeredTarget
 from avatar3d.rendering.opengl.raw_gl import GL_FRAMEBUFFER_SRGB, GL_SRGB8_ALPHA8, call
-from avatar3d.rendering.opengl.stereo import LayeredTarget
+from avatar3d.rendering.opengl.shaders import assemble
 from avatar3d.text import printable
 from avatar3d.view.caption import Caption
 
@@ -25,25 +26,6 @@ _ADVICE = {
 }
 USUAL_HZ = 60.0  # of displays that tell no rate, such as virtual ones
 _KEYS = ("LEFT", "RIGHT", "UP", "DOWN", "PAGE_UP", "PAGE_DOWN", "ESCAPE", "F1")
-_VERTEX = """#version 330
-out vec2 place;
-void main() {
-    place = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 2.0;  // one triangle over the whole window
-    gl_Position = vec4(place * 2.0 - 1.0, 0.0, 1.0);
-}
-"""
-_FRAGMENT = """#version 330
-uniform sampler2D picture;
-uniform vec2 share, last;
-in vec2 place;
-out vec4 written;
-void main() {
-    vec3 linear = texture(picture, min(place * share, last)).rgb;  // what lies beyond was drawn at another time
-    written = vec4(mix(linear * 12.92, 1.055 * pow(linear, vec3(1.0 / 2.4)) - 0.055, greaterThan(linear, vec3(0.0031308))), 1.0);
-}
-"""
-
-
 GL_READ_FRAMEBUFFER, GL_DRAW_FRAMEBUFFER, GL_COLOR_BUFFER_BIT, GL_NEAREST = 0x8CA8, 0x8CA9, 0x4000, 0x2600
 
 
@@ -141,7 +123,9 @@ class Window:
         glfw.set_mouse_button_callback(self._window, self._on_button)
         glfw.set_cursor_pos_callback(self._window, self._on_pointer)
         glfw.set_scroll_callback(self._window, self._on_wheel)
-        self._program = self.context.program(vertex_shader=_VERTEX, fragment_shader=_FRAGMENT)
+        self._program = self.context.program(
+            vertex_shader=assemble("window_vertex.glsl", {}), fragment_shader=assemble("window_fragment.glsl", {})
+        )
         self._triangle = self.context.vertex_array(self._program, [])
         self._caption = Caption(self.context)
         self._share: Any = self._program["share"]

@@ -16,16 +16,17 @@ from avatar3d import __version__
 from avatar3d.camera import Camera
 from avatar3d.errors import WorkError
 from avatar3d.motion.code import MotionCode
+from avatar3d.rendering.opengl.layers import DepthArray
+from avatar3d.rendering.opengl.layers import offered as offered_stereo
 from avatar3d.rendering.opengl.raw_gl import ALL_LAYERS, delete_framebuffers, make_framebuffer
-from avatar3d.rendering.opengl.stereo import DepthArray
-from avatar3d.rendering.opengl.stereo import offered as offered_stereo
 from avatar3d.runtime.placement import Placement
 from avatar3d.runtime.views import FAR_M, NEAR_M, EyeView, angles_of, is_view
 from avatar3d.xr import openxr
 from avatar3d.xr.actions import GAZE, Actions
+from avatar3d.xr.bindings import open_graphics
 from avatar3d.xr.face import EXTENSIONS as FACES
 from avatar3d.xr.face import FaceReader, open_face
-from avatar3d.xr.graphics import Graphics, open_graphics
+from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.pacing import Ahead
 from avatar3d.xr.space_warp import EXTENSION as SPACE_WARP
 from avatar3d.xr.space_warp import SpaceWarp

@@ -6,7 +6,7 @@ import numpy as np
 
 from avatar3d.camera import Camera
 from avatar3d.color import srgb_to_linear
-from avatar3d.evaluation.correspondence import EyeView, pixel_centres
+from avatar3d.evaluation.correspondence import EyePicture, pixel_centres
 from avatar3d.rendering.frame import Frame
 
 RADIUS_M = 0.09
@@ -36,10 +36,10 @@ def cast(camera: Camera) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return hit, camera.center + ahead * depth[..., None], np.where(hit, depth, np.inf)
 
 
-def eye_view(camera: Camera, factor: int = 3) -> EyeView:
+def eye_picture(camera: Camera, factor: int = 3) -> EyePicture:
     hit, points, depth = cast(camera.resized(camera.width * factor, camera.height * factor))
     color = np.where(hit[..., None], texture(points), 0.0).astype(np.float32)
-    return EyeView(camera, color, hit.astype(np.float32), depth.astype(np.float32), factor)
+    return EyePicture(camera, color, hit.astype(np.float32), depth.astype(np.float32), factor)
 
 
 class SphereRenderer:

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from analytic import eye_view
+from analytic import eye_picture
 
 from avatar3d.camera import Camera, stereo_pair
 from avatar3d.evaluation import controls
@@ -22,7 +22,7 @@ CENTER = Camera.orbit(0.3, 0.1, 0.6, SIZE, SIZE, 0.25)
 @pytest.fixture(scope="module")
 def sphere():
     """(left, right, links) of a consistent pair."""
-    left, right = (eye_view(camera) for camera in stereo_pair(CENTER, IPD_M))
+    left, right = (eye_picture(camera) for camera in stereo_pair(CENTER, IPD_M))
     return left, right, correspond(left, right)
 
 
@@ -40,7 +40,7 @@ def test_a_consistent_scene_measures_within_the_goals(sphere):
 
 def test_a_card_is_off_by_what_geometry_says(sphere):
     left, right, links = sphere
-    center = eye_view(CENTER)
+    center = eye_picture(CENTER)
     card_m = 0.54
     flat = [controls.billboard(center, eye.camera, card_m) for eye in (left, right)]
     found = measure_displacements(*flat, links, links.covisible)
@@ -55,7 +55,7 @@ def test_a_card_is_off_by_what_geometry_says(sphere):
 
 
 def test_a_card_without_relief_would_be_consistent():
-    center = eye_view(CENTER)
+    center = eye_picture(CENTER)
     eyes = [controls.billboard(center, camera, 0.55) for camera in stereo_pair(CENTER, IPD_M)]
     links = correspond(*eyes)
     assert links.covisible.sum() > 5000
@@ -77,7 +77,7 @@ def test_a_shifted_right_picture_measures_its_shift(sphere, shift):
 def test_a_wrong_eye_distance_measures_as_such(sphere):
     left, right, links = sphere
     moved = dataclasses.replace(right.camera, translation=right.camera.translation - np.array([0.3 * IPD_M, 0.0, 0.0]))
-    found = measure_displacements(left, eye_view(moved), links, links.covisible)
+    found = measure_displacements(left, eye_picture(moved), links, links.covisible)
     np.testing.assert_allclose(np.median(found.shift[:, 0] / found.disparity), -0.3, atol=0.01)
     assert np.median(np.abs(found.shift[:, 1])) < 0.05
 

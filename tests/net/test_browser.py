@@ -20,7 +20,8 @@ from net.test_links import free_port, needs_websockets
 
 from avatar3d.motion.jsonl import write_motion_jsonl
 from avatar3d.motion.seal import can_encrypt
-from avatar3d.net.link import LinkName, open_inlet
+from avatar3d.net.link import LinkName
+from avatar3d.net.open_link import open_inlet
 from avatar3d.net.receiver import Receiver
 
 WEB = Path(__file__).resolve().parents[2] / "avatar3d" / "web"

@@ -26,11 +26,13 @@ from avatar3d.motion.jsonl import read_motion_jsonl, write_motion_jsonl
 from avatar3d.motion.seal import can_encrypt, derived_key
 from avatar3d.motion.sources import open_source
 from avatar3d.motion.sources.base import LOOPBACK
-from avatar3d.net import link, websocket
-from avatar3d.net.link import LinkName, Outlet, UdpInlet, UdpOutlet, open_inlet, open_outlet
+from avatar3d.net import open_link, websocket
+from avatar3d.net.link import LinkName, Outlet
+from avatar3d.net.open_link import open_inlet, open_outlet
 from avatar3d.net.sender import Sender
 from avatar3d.net.source import NetSource
 from avatar3d.net.token import make_token, read_token
+from avatar3d.net.udp import UdpInlet, UdpOutlet
 from avatar3d.net.websocket import MAX_OPEN, REST_S
 
 needs_websockets = pytest.mark.skipif(importlib.util.find_spec("websockets") is None, reason="websockets is not installed")
@@ -392,7 +394,7 @@ def test_stream_and_listen_carry_a_recording(tmp_path, capsys, monkeypatch):
             arguments("listen", "0", "-o", str(out), "--token", "12345678", "--seconds", "60", "--silence", "5")
         )
 
-    monkeypatch.setattr(link, "open_inlet", opener)
+    monkeypatch.setattr(open_link, "open_inlet", opener)
     thread = threading.Thread(target=listen)
     thread.start()
     port = str(opened.get(timeout=SLOWLY_S).port)
@@ -421,7 +423,7 @@ def test_a_missing_token_is_made_and_lies_in_a_file_that_only_its_owner_reads(tm
         assert read_token(file=path) == token.decode()
         return open_outlet(name, token)
 
-    monkeypatch.setattr(link, "open_outlet", watch)
+    monkeypatch.setattr(open_link, "open_outlet", watch)
     recording = tmp_path / "in.jsonl"
     write_motion_jsonl(recording, [head(number * 16_666_667) for number in range(10)])
     command.run_stream(arguments("stream", f"json:{recording}", "--to", str(free_port()), "--seconds", "0.3"))

@@ -16,8 +16,8 @@ from avatar3d.field.bake import bake
 from avatar3d.field.definition import box_of
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.opengl.context import create_context
+from avatar3d.rendering.opengl.layers import LayeredTarget, offered
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
-from avatar3d.rendering.opengl.stereo import LayeredTarget, offered
 from avatar3d.rendering.reference.renderer import ReferenceRenderer
 from tests.make_avatar import synthetic_avatar
 

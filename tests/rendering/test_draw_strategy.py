@@ -14,8 +14,9 @@ from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.frame import PRECISIONS, Form, Frame, RenderOptions
 from avatar3d.rendering.opengl.draw_strategy import VALUES, DrawStrategy, possible
+from avatar3d.rendering.opengl.layers import LayeredTarget, offered
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
-from avatar3d.rendering.opengl.stereo import LayeredTarget, Stereo, offered
+from avatar3d.rendering.opengl.stereo import Stereo
 from tests.rendering.conftest import view
 
 SIZE = 128

@@ -11,9 +11,10 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.rendering import RenderOptions
 from avatar3d.rendering.culling.screen_region import ScreenRegion
 from avatar3d.rendering.opengl.hidden_area import hidden_triangles, rectangle
+from avatar3d.rendering.opengl.layers import LayeredTarget
 from avatar3d.rendering.opengl.raw_gl import GL_FRAMEBUFFER_SRGB, call
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
-from avatar3d.rendering.opengl.stereo import LayeredTarget, Stereo
+from avatar3d.rendering.opengl.stereo import Stereo
 from avatar3d.runtime.views import cropped
 from tests.rendering.conftest import view
 from tests.rendering.test_stereo import AREA, HEIGHT, WIDTH, eyes, pixels

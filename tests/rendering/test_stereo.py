@@ -10,8 +10,9 @@ from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering import RenderOptions
 from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
+from avatar3d.rendering.opengl.layers import LayeredTarget
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
-from avatar3d.rendering.opengl.stereo import LayeredTarget, Stereo
+from avatar3d.rendering.opengl.stereo import Stereo
 from tests.rendering.conftest import LAYER_HEIGHT as HEIGHT
 from tests.rendering.conftest import LAYER_WIDTH as WIDTH
 from tests.rendering.conftest import view

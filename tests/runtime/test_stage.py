@@ -9,11 +9,12 @@ import pytest
 
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.opengl.foveation import FoveationSettings, Inset
-from avatar3d.rendering.opengl.stereo import LayeredTarget, offered
+from avatar3d.rendering.opengl.layers import LayeredTarget, offered
+from avatar3d.rendering.opengl.panel import LINES, MARGIN_PX, WIDTH_M, panel_place, text_picture, wrapped
 from avatar3d.runtime.governor import BAKED, BLENDSHAPE, LIVE, Change, Level, read_config
-from avatar3d.runtime.overlay import LINES, MARGIN_PX, WIDTH_M, Status, panel_place, text_picture, wrapped
 from avatar3d.runtime.placement import FADE_END_M, FADE_START_M, VERTEX_STEP, Placement
 from avatar3d.runtime.stage import Stage
+from avatar3d.runtime.status import Status
 from avatar3d.runtime.views import EyeView
 from tests.make_avatar import synthetic_avatar
 

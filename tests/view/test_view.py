@@ -27,7 +27,7 @@ from avatar3d.motion.csv import write_motion_csv
 from avatar3d.rendering.frame import RenderOptions
 from avatar3d.rendering.opengl.autotune import Choice
 from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
-from avatar3d.rendering.opengl.stereo import LayeredTarget, offered
+from avatar3d.rendering.opengl.layers import LayeredTarget, offered
 from avatar3d.resources import config_path
 from avatar3d.runtime.cast import open_cast
 from avatar3d.runtime.governor import read_config

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from avatar3d.rendering.opengl.stereo import DepthArray
+from avatar3d.rendering.opengl.layers import DepthArray
 from avatar3d.xr import egl, openxr
 from avatar3d.xr.session import OPENGL
 

@@ -56,7 +56,7 @@ def test_without_pyopenxr_its_packages_are_named(monkeypatch):
 
 
 def test_a_runtime_that_takes_no_context_of_ours_is_told():
-    from avatar3d.xr.graphics import open_graphics
+    from avatar3d.xr.bindings import open_graphics
 
     with pytest.raises(WorkError, match="no OpenGL context fits this OpenXR runtime: .*XR_"):
         open_graphics({"XR_KHR_vulkan_enable2"})

@@ -27,8 +27,9 @@ from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressBar, ProgressCallback, silent
 from avatar3d.rendering.frame import Form, RenderOptions
 from avatar3d.rendering.opengl.draw_strategy import VALUES, DrawStrategy, possible
+from avatar3d.rendering.opengl.layers import LayeredTarget, offered
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
-from avatar3d.rendering.opengl.stereo import EYES, LayeredTarget, Stereo, offered
+from avatar3d.rendering.opengl.stereo import EYES, Stereo
 from avatar3d.resources import cache_dir
 from avatar3d.settings import Within, read_settings
 

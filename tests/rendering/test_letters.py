@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from avatar3d.runtime.letters import drawable, font
-from avatar3d.runtime.overlay import text_picture
+from avatar3d.rendering.letters import drawable, font
+from avatar3d.rendering.opengl.panel import text_picture
 from avatar3d.view.caption import caption_picture
 
 TEXT = "baked ×0.7  45 °C  Zoë Ærøskøbing Łódź ŽŠČ Ñandú · Ελλάδα Ωμέγα · Привет Їжак — “a” … − ≤ ± σ µ"

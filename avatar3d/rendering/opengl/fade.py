@@ -5,28 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from avatar3d.rendering.opengl.raw_gl import GL_FRAMEBUFFER_SRGB
-
-_VERTEX = """#version 330
-void main() {
-    vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 1.0;  // one triangle over the whole picture
-    gl_Position = vec4(corner, 0.0, 1.0);
-}
-"""
-_FRAGMENT = """#version 330
-uniform sampler2D sheet;
-uniform ivec2 corner;
-uniform float share;
-out vec4 written;
-void main() { written = share * texelFetch(sheet, ivec2(gl_FragCoord.xy) - corner, 0); }
-"""
+from avatar3d.rendering.opengl.shaders import assemble
 
 
-class Veil:
+class Fade:
     """Owns its program and, once something faded, the sheet; use it in the thread of its context."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
-        self._program = context.program(vertex_shader=_VERTEX, fragment_shader=_FRAGMENT)
+        self._program = context.program(
+            vertex_shader=assemble("whole_vertex.glsl", {}), fragment_shader=assemble("fade_fragment.glsl", {})
+        )
         self._triangle = context.vertex_array(self._program, [])
         self._sheet: tuple[Any, Any, Any] | None = None  # framebuffer, colour, depth
 
@@ -36,7 +25,7 @@ class Veil:
             size = (width, height)
             if self._sheet is not None:
                 size = tuple(max(have, want) for have, want in zip(self._sheet[0].size, size, strict=True))
-                self._release_sheet()
+                self._free_sheet()
             color, depth = self._context.texture(size, 4, dtype="f2"), self._context.depth_renderbuffer(size)
             self._sheet = self._context.framebuffer([color], depth), color, depth
         return self._sheet[0]
@@ -49,7 +38,7 @@ class Veil:
         framebuffer.clear(*background, depth=1.0, viewport=area)
         self._context.disable_direct(GL_FRAMEBUFFER_SRGB)
 
-    def lay(self, framebuffer: Any, area: tuple[int, int, int, int], share: float) -> None:
+    def blend(self, framebuffer: Any, area: tuple[int, int, int, int], share: float) -> None:
         """picture = share · sheet + (1 − share · alpha of the sheet) · picture in `area`, from the sheet's lower left."""
         assert self._sheet is not None
         context = self._context
@@ -66,13 +55,13 @@ class Veil:
         context.disable_direct(GL_FRAMEBUFFER_SRGB)
         context.disable(context.BLEND)
 
-    def _release_sheet(self) -> None:
+    def _free_sheet(self) -> None:
         for resource in self._sheet or ():
             resource.release()
         self._sheet = None
 
-    def close(self) -> None:
+    def release(self) -> None:
         """Free the GL objects."""
-        self._release_sheet()
+        self._free_sheet()
         self._triangle.release()
         self._program.release()

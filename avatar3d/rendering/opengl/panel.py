@@ -1,18 +1,17 @@
-"""A small panel of text in the scene: how the drawing goes, and what the viewer should know; alike for both eyes."""
+"""A small panel of text that stands in the scene, alike for both eyes: its picture, its place, and what draws it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 from avatar3d.camera import Camera
+from avatar3d.rendering.letters import drawable, font
 from avatar3d.rendering.opengl.raw_gl import GL_FRAMEBUFFER_SRGB
-from avatar3d.runtime.governor import RUNGS, Change, Level
-from avatar3d.runtime.letters import drawable, font
+from avatar3d.rendering.opengl.shaders import assemble
 
 WIDTH_PX, HEIGHT_PX = 512, 160
 LINES = 4
@@ -23,64 +22,8 @@ WIDTH_M = 0.24  # letters of 1.2 cm: some 25 headset pixels at 0.8 m
 HEIGHT_M = WIDTH_M * HEIGHT_PX / WIDTH_PX
 BELOW_M = 0.145  # its upper edge under the eyes: on the chest, where it hides no face
 BEFORE_M = 0.15  # toward the viewer from the neck, clear of chest and chin
-EVERY_S = 0.25  # text that changes faster cannot be read
-RECENT_S = 8.0  # how long the cause of a change is told
 _BACK, _INK = (0.02, 0.02, 0.025), (0.9, 0.9, 0.85)  # linear light
 _BACK_ALPHA = 0.6
-_VERTEX = """#version 330
-uniform mat4 view_projection;
-uniform vec3 corner, right, up;
-out vec2 place;
-void main() {
-    place = vec2(gl_VertexID & 1, gl_VertexID >> 1);
-    gl_Position = view_projection * vec4(corner + place.x * right + place.y * up, 1.0);
-}
-"""
-_FRAGMENT = """#version 330
-uniform sampler2D letters;
-uniform float share;
-uniform vec3 back, ink;
-uniform float back_alpha;
-in vec2 place;
-out vec4 written;
-void main() {
-    float covered = texture(letters, vec2(place.x, (1.0 - place.y) * share)).r;
-    written = vec4(mix(back * back_alpha, ink, covered), mix(back_alpha, 1.0, covered));
-}
-"""
-
-
-@dataclass(frozen=True)
-class Status:
-    """What the panel tells. Latencies in ms, None where they are not known. change: the last one of the ladder and its age."""
-
-    level: Level
-    fps: float
-    draw_ms: float
-    expression_latency_ms: float | None = None
-    head_latency_ms: float | None = None
-    celsius: float | None = None
-    change: Change | None = None
-    change_age_s: float = 0.0
-
-    def lines(self) -> list[str]:
-        """At most LINES - 1 lines; the last place is the notice's."""
-        drawn = RUNGS[self.level.rung] if self.level.scale == 1 else f"{RUNGS[self.level.rung]} ×{self.level.scale:g}"
-        texts = [f"{drawn}  {self.fps:.0f} fps  {self.draw_ms:.1f} ms"]
-        latencies = [
-            f"{name} {value:.0f} ms"
-            for name, value in (("face", self.expression_latency_ms), ("head", self.head_latency_ms))
-            if value is not None
-        ]
-        if self.celsius is not None:
-            latencies.append(f"{self.celsius:.0f} °C")
-        if latencies:
-            texts.append("  ".join(latencies))
-        if self.change is not None and self.change_age_s < RECENT_S:
-            change = self.change
-            target = f"×{change.target_scale:g}" if change.source == change.target else change.target
-            texts.append(f"{change.source} to {target}: {change.cause}")
-        return texts
 
 
 def _share(lines: int) -> float:
@@ -130,7 +73,9 @@ class Panel:
 
     def __init__(self, context: Any) -> None:
         self._context = context
-        self._program = context.program(vertex_shader=_VERTEX, fragment_shader=_FRAGMENT)
+        self._program = context.program(
+            vertex_shader=assemble("panel_vertex.glsl", {}), fragment_shader=assemble("panel_fragment.glsl", {})
+        )
         self._strip = context.vertex_array(self._program, [])
         self._texture = context.texture((WIDTH_PX, HEIGHT_PX), 1, dtype="f1", alignment=1)
         self._texture.filter = context.LINEAR_MIPMAP_LINEAR, context.LINEAR
@@ -163,7 +108,7 @@ class Panel:
         context.disable_direct(GL_FRAMEBUFFER_SRGB)
         context.disable(context.BLEND)
 
-    def close(self) -> None:
+    def release(self) -> None:
         """Free the GL objects."""
         for resource in (self._strip, self._program, self._texture):
             resource.release()
