@@ -50,7 +50,8 @@ from avatar3d.head.model import HeadModel
 from avatar3d.photo import given_photo
 from avatar3d.progress import ProgressCallback, silent
 from avatar3d.rendering.frame import RenderOptions
-from avatar3d.rendering.reference.renderer import ReferenceRenderer, fragments_kept
+from avatar3d.rendering.reference.fragments import fragments_kept
+from avatar3d.rendering.reference.renderer import ReferenceRenderer
 
 SEGMENT_SIZE_PX = 640  # the head with its hair at WORK_IOD_PX
 # The skin is painted at the photo's own resolution up to this distance between the eyes: a texel of the face is then a pixel.

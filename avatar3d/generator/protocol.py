@@ -22,7 +22,8 @@ from avatar3d.rendering.frame import SURFACE_HEAD
 
 if TYPE_CHECKING:
     from avatar3d.rendering.frame import Frame
-    from avatar3d.rendering.reference.renderer import Composite, Fragments
+    from avatar3d.rendering.reference.composite import Composite
+    from avatar3d.rendering.reference.fragments import Fragments
 
 MIN_HAIR_OPACITY = 0.1  # a blended hair level fainter than this is not what a pixel shows
 
@@ -174,7 +175,9 @@ def make_request(avatar: Avatar, motion: MotionCode, camera: Camera) -> Generato
     """The request for one view: the avatar drawn without its field by the reference renderer, and its geometry buffers."""
     import torch
 
-    from avatar3d.rendering.reference.renderer import composite, fragments, shade_fragments, textures_of
+    from avatar3d.rendering.reference.composite import composite
+    from avatar3d.rendering.reference.fragments import fragments
+    from avatar3d.rendering.reference.shading import shade_fragments, textures_of
     from avatar3d.rendering.scene import build_scene
 
     scene = build_scene(avatar, motion)

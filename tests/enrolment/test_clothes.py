@@ -10,7 +10,8 @@ from avatar3d.avatar import PART_CLOTHES, PART_SKIN
 from avatar3d.camera import Camera
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering import RenderOptions
-from avatar3d.rendering.reference.renderer import ReferenceRenderer, fragments
+from avatar3d.rendering.reference.fragments import fragments
+from avatar3d.rendering.reference.renderer import ReferenceRenderer
 from avatar3d.rendering.scene import build_scene
 
 pytestmark = pytest.mark.slow

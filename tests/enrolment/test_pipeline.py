@@ -22,7 +22,8 @@ from avatar3d.head.rig import pose
 from avatar3d.motion.code import MotionCode
 from avatar3d.photo import load_photo
 from avatar3d.rendering import RenderOptions
-from avatar3d.rendering.reference.renderer import ReferenceRenderer, fragments
+from avatar3d.rendering.reference.fragments import fragments
+from avatar3d.rendering.reference.renderer import ReferenceRenderer
 from avatar3d.rendering.scene import build_scene
 
 pytestmark = pytest.mark.slow

@@ -63,7 +63,7 @@ def test_a_level_that_hides_the_others_lends_its_place_and_shade(avatar: Avatar)
 def test_bounds_hold_every_sample(avatar: Avatar) -> None:
     import torch
 
-    from avatar3d.rendering.reference.renderer import sample
+    from avatar3d.rendering.reference.shading import sample
 
     hair = avatar.hair
     assert hair is not None

@@ -8,7 +8,7 @@ from avatar3d.avatar import Avatar
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.opengl.motion_vectors import MotionVectors
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
-from avatar3d.rendering.reference.renderer import fragments
+from avatar3d.rendering.reference.fragments import fragments
 from avatar3d.rendering.scene import build_scene
 from tests.rendering.conftest import view
 

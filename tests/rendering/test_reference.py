@@ -14,15 +14,10 @@ from avatar3d.field.network import NeuralField
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering import RenderOptions
 from avatar3d.rendering.frame import SURFACE_HAIR, SURFACE_HEAD
-from avatar3d.rendering.reference.renderer import (
-    ReferenceRenderer,
-    composite,
-    fragments,
-    fragments_kept,
-    live_residual,
-    shade_fragments,
-    textures_of,
-)
+from avatar3d.rendering.reference.composite import composite
+from avatar3d.rendering.reference.fragments import fragments, fragments_kept
+from avatar3d.rendering.reference.renderer import ReferenceRenderer
+from avatar3d.rendering.reference.shading import live_residual, shade_fragments, textures_of
 from avatar3d.rendering.scene import Scene, build_scene
 from tests.rendering.conftest import view
 

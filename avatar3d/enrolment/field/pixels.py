@@ -15,8 +15,10 @@ from avatar3d.field.shells import sample_texture
 from avatar3d.generator.protocol import Generator, PhotoEvidence, asked, drawn_request
 from avatar3d.geometry import smoothstep
 from avatar3d.rendering.frame import SURFACE_HAIR
+from avatar3d.rendering.reference.composite import Composite, composite
+from avatar3d.rendering.reference.fragments import Fragments, fragments
 from avatar3d.rendering.reference.raster import draw_ranks
-from avatar3d.rendering.reference.renderer import Composite, Fragments, Textures, composite, fragments, shade_fragments
+from avatar3d.rendering.reference.shading import Textures, shade_fragments
 from avatar3d.rendering.scene import HAIR_CUT, Scene
 
 HELD_OUT_BLOCK_PX = 8  # blocks, not pixels: the neighbours of a held-out pixel would give it away

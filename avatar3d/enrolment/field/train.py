@@ -27,7 +27,8 @@ from avatar3d.field.network import NeuralField, check_back_end
 from avatar3d.generator.protocol import Generator, PhotoEvidence
 from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressCallback, silent
-from avatar3d.rendering.reference.renderer import composite, live_residual, shade_fragments, textures_of
+from avatar3d.rendering.reference.composite import composite
+from avatar3d.rendering.reference.shading import live_residual, shade_fragments, textures_of
 from avatar3d.rendering.scene import build_scene
 
 TEACHER_HELD_OUT_SHARE = 0.1  # of the teacher's points

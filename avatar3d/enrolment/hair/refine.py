@@ -20,8 +20,9 @@ from avatar3d.enrolment.hair.texture import hold_hue
 from avatar3d.generator.protocol import PhotoEvidence
 from avatar3d.geometry import smoothstep
 from avatar3d.rendering.frame import SURFACE_HAIR, RenderOptions
+from avatar3d.rendering.reference.fragments import Fragments, fragments
 from avatar3d.rendering.reference.raster import draw_ranks
-from avatar3d.rendering.reference.renderer import Fragments, ReferenceRenderer, fragments
+from avatar3d.rendering.reference.renderer import ReferenceRenderer
 from avatar3d.rendering.scene import BACK_FACE_SHADE, HAIR_CUT, build_scene
 
 OPACITY_ROUNDS, COLOR_ROUNDS = 8, 16  # more change the photo's pixels by under one grey level
