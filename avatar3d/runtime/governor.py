@@ -15,6 +15,7 @@ from typing import Annotated, NamedTuple
 from avatar3d.errors import InputError
 from avatar3d.rendering.frame import Detail, Form, Precision, RenderOptions
 from avatar3d.resources import config_path
+from avatar3d.runtime.costs import Cost, forecast_ms, is_drawn, is_known, updated
 from avatar3d.settings import Within, check, read_settings
 
 RUNGS = ("live", "baked", "reduced", "blendshape")
@@ -150,18 +151,6 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """Running mean and variance of a level's drawing time, ms and ms², when it was last drawn and how long that took, ms; frames:
-    how often it was drawn in the session, 0 for what was measured before."""
-
-    mean: float
-    variance: float
-    time_s: float
-    last: float
-    frames: int = 0
-
-
-@dataclass(frozen=True)
 class GovernorState:
     """Where the ladder stands. level: place in `levels`, whose entries `available`, `measured` (ms before the session, None: not
     known; a lower level's is never above a higher one's) and `costs` (as drawn, None: never) have, too. settling: frames that are
@@ -232,9 +221,11 @@ def step(state: GovernorState, seen: Observation, config: GovernorConfig) -> Gov
         seen = replace(seen, late=False)
     costs = list(state.costs)
     before = costs[state.level]
-    known = _drawn(before, seen, config)
+    known = is_drawn(before, seen.time_s, config.forget_s)
     if not state.settling:
-        costs[state.level] = _updated(before if known else None, seen, config)
+        costs[state.level] = updated(
+            before if known else None, seen.draw_ms, seen.time_s, config.forecast_memory, config.forecast_spread
+        )
     hot = seen.thermal_notice or _is_hot(state.hot, seen.temperature_c, config)
     late_run = state.late_run + 1 if seen.late else 0
     late_share = state.late_share + config.late_memory * (seen.late - state.late_share)
@@ -267,7 +258,7 @@ def step(state: GovernorState, seen: Observation, config: GovernorConfig) -> Gov
         return _move(state, last, "late", seen, config)
     cost = state.costs[state.level]
     late = late_run >= config.late_limit or (seen.late and late_share > config.late_share)
-    dear = known and _forecast(cost, config) > budget_ms
+    dear = known and forecast_ms(cost, config.forecast_spread) > budget_ms
     if below and before is not None and cost is not None and (late or dear):
         # Two frames in a row say more than those before them.
         now_ms = max(cost.mean, min(before.last, seen.draw_ms))
@@ -282,9 +273,9 @@ def step(state: GovernorState, seen: Observation, config: GovernorConfig) -> Gov
     above = [level for level in _usable(state, -1) if level < state.level and state.levels[level].rung >= _rung_up(state)]
     if not above or steady_s < state.climb_after_s:
         return state
-    expected = {level: _estimate(state, level, _forecast(cost, config), seen, config) for level in above}
+    expected = {level: _estimate(state, level, forecast_ms(cost, config.forecast_spread), seen, config) for level in above}
     fits = [level for level in above if expected[level] <= climb_ms]
-    if not fits and steady_s >= config.forget_s and not _known(state.costs[above[-1]], seen, config):
+    if not fits and steady_s >= config.forget_s and not is_known(state.costs[above[-1]], seen.time_s, config.forget_s):
         fits = [level for level in above[-1:] if expected[level] <= config.trial_share * seen.period_ms]
     return _move(state, fits[0], "steady", seen, config) if fits else state
 
@@ -327,46 +318,12 @@ def _soon(state: GovernorState, seen: Observation, config: GovernorConfig) -> bo
     return seen.time_s - state.changed_s < config.failed_within_s * state.climb_after_s / config.climb_after_s
 
 
-def _known(cost: Cost | None, seen: Observation, config: GovernorConfig) -> bool:
-    """Whether a cost was drawn or measured lately."""
-    return cost is not None and seen.time_s - cost.time_s < config.forget_s
-
-
-def _drawn(cost: Cost | None, seen: Observation, config: GovernorConfig) -> bool:
-    """Whether a cost is told by frames of this session that were drawn lately."""
-    return cost is not None and cost.frames > 0 and _known(cost, seen, config)
-
-
-def _updated(cost: Cost | None, seen: Observation, config: GovernorConfig) -> Cost:
-    """Exponentially weighted mean and variance (West 1979); cost: None where none is known of frames drawn lately.
-
-    Of the first two frames the quicker one counts: what is drawn for the first time touches new memory. Later what is over the
-    forecast counts as far as the frame before was, too: one slow frame is the machine's doing and says nothing of the level.
-    """
-    if cost is None:
-        return Cost(seen.draw_ms, 0.0, seen.time_s, seen.draw_ms, 1)
-    if cost.frames == 1:
-        return Cost(min(cost.mean, seen.draw_ms), 0.0, seen.time_s, seen.draw_ms, 2)
-    share = config.forecast_memory
-    counted = seen.draw_ms
-    if counted > _forecast(cost, config):
-        counted = min(counted, max(cost.last, _forecast(cost, config)))
-    off = counted - cost.mean
-    variance = (1 - share) * (cost.variance + share * off * off)
-    return Cost(cost.mean + share * off, variance, seen.time_s, seen.draw_ms, cost.frames + 1)
-
-
-def _forecast(cost: Cost | None, config: GovernorConfig) -> float:
-    """Drawing time to expect, ms; 0 where nothing is known."""
-    return 0.0 if cost is None else cost.mean + config.forecast_spread * cost.variance**0.5
-
-
 def _estimate(state: GovernorState, level: int, now_ms: float, seen: Observation, config: GovernorConfig) -> float:
     """Drawing time to expect of another level, ms: as it was drawn lately, else as measured before the session, by as much more or
     less as the current level takes now (`now_ms`) against what was measured of it. 0 where nothing is known."""
     measured, own = state.measured[level], state.measured[state.level]
-    if _drawn(state.costs[level], seen, config) or measured is None or not own:
-        return _forecast(state.costs[level], config)
+    if is_drawn(state.costs[level], seen.time_s, config.forget_s) or measured is None or not own:
+        return forecast_ms(state.costs[level], config.forecast_spread)
     return measured * now_ms / own
 
 
