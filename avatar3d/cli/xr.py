@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     from avatar3d.runtime.replay import open_live
     from avatar3d.runtime.trace import Trace
     from avatar3d.xr import openxr
-    from avatar3d.xr.session import SessionOptions
+    from avatar3d.xr.headset import SessionOptions
     from avatar3d.xr.show import Show, ShowOptions
     from avatar3d.xr.wearer import Wearer
 

@@ -1,4 +1,7 @@
-"""An OpenXR session from instance to end: states, frame timing, views, images and layers; draws nothing itself."""
+"""An OpenXR session from its begin to its end: states, frame timing, views and layers; draws nothing itself.
+
+`Headset` is what it runs on, `FrameImages` what its frames are drawn into.
+"""
 
 from __future__ import annotations
 
@@ -6,75 +9,30 @@ import contextlib
 import time
 from collections.abc import Sequence
 from ctypes import POINTER, byref, c_void_p, cast, pointer
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from avatar3d import __version__
 from avatar3d.camera import Camera
-from avatar3d.errors import WorkError
 from avatar3d.motion.code import MotionCode
-from avatar3d.rendering.opengl.layers import DepthArray
-from avatar3d.rendering.opengl.layers import offered as offered_stereo
-from avatar3d.rendering.opengl.raw_gl import ALL_LAYERS, delete_framebuffers, make_framebuffer
 from avatar3d.runtime.placement import Placement
-from avatar3d.runtime.views import FAR_M, NEAR_M, EyeView, angles_of, is_view
+from avatar3d.runtime.views import EyeView, is_view
 from avatar3d.xr import openxr
 from avatar3d.xr.actions import GAZE, Actions
 from avatar3d.xr.bindings import open_graphics
-from avatar3d.xr.face import EXTENSIONS as FACES
 from avatar3d.xr.face import FaceReader, open_face
+from avatar3d.xr.frame_images import FrameImages
 from avatar3d.xr.graphics import Graphics
+from avatar3d.xr.headset import CLOCK, DEPTH_LAYER, THERMAL, Headset, SessionOptions, offered_extensions
+from avatar3d.xr.heat import Heat
 from avatar3d.xr.pacing import Ahead
-from avatar3d.xr.space_warp import EXTENSION as SPACE_WARP
-from avatar3d.xr.space_warp import SpaceWarp
-from avatar3d.xr.swapchain import EyeImages, color_images, depth_images
+from avatar3d.xr.space_warp import SpaceWarp, open_space_warp
+from avatar3d.xr.timing import FrameTiming, RuntimeClock
 from avatar3d.xr.visibility import EXTENSION as VISIBILITY_MASK
 from avatar3d.xr.visibility import VisibilityMasks
 
-NS = 1_000_000_000
 END_WITHIN_S = 3.0  # how long a runtime may take from our goodbye to its own
-OPENGL = "XR_KHR_opengl_enable"  # needed by every GL binding, also beside the EGL one
-DEPTH_LAYER = "XR_KHR_composition_layer_depth"
-CLOCK = "XR_KHR_convert_timespec_time"
-REFRESH_RATE = "XR_FB_display_refresh_rate"
-THERMAL = "XR_EXT_thermal_query"
-PERFORMANCE = "XR_EXT_performance_settings"
-OPTIONAL = (DEPTH_LAYER, CLOCK, REFRESH_RATE, THERMAL, PERFORMANCE, VISIBILITY_MASK)
-EMPTY_FOV = (-0.001, 0.001, 0.001, -0.001)  # radians: a pixel or so
-RATE_TOLERANCE_HZ = 0.6  # 59.94 is asked for as 60, 89.5 is not 90
-
-
-@dataclass(frozen=True)
-class SessionOptions:
-    """hz: refresh rate to ask for, None for the runtime's own. passthrough: show the real room around the head.
-
-    depth_layer: give the compositor our depth, so that it can move the picture with the viewer. face: read the wearer's face
-    and eyes, which needs the wearer's consent.
-    """
-
-    hz: float | None = None
-    passthrough: bool = False
-    depth_layer: bool = True
-    face: bool = False
-    gaze: bool = False
-    space_warp: bool = False
-
-
-@dataclass(frozen=True)
-class FrameTiming:
-    """One frame as the runtime foretells it.
-
-    runtime_time: XrTime of its display. display_ns: the same on our monotonic clock. period_ns: between frames.
-    should_render: False while nobody would see it.
-    """
-
-    runtime_time: int
-    display_ns: int
-    period_ns: int
-    should_render: bool
 
 
 class HeadsetSession:
@@ -88,18 +46,13 @@ class HeadsetSession:
     def __init__(self, options: SessionOptions, graphics: Graphics | None = None) -> None:
         self._xr = openxr.load()
         self._options = options
-        self._instance: Any = None
+        self._headset: Headset | None = None
         self._session: Any = None
-        self._framebuffers: dict[tuple[int, int, int | None], tuple[int, Any]] = {}
-        self._depth_buffer: Any = None
-        self._covered: dict[tuple[int, int | None], tuple[int, int]] = {}  # image: size of the part that was drawn last
+        self._own_images: FrameImages | None = None
         self.graphics: Graphics = graphics  # type: ignore[assignment]  # set by _open before anything uses it
         self.running = False
         self.ended = False
         self.recentered = False  # since `take_recentered`
-        self._hot_domains: set[int] = set()  # of XrPerfSettingsDomainEXT, from the runtime's notices
-        self._first_offset_ns: int | None = None
-        self._to_timespec: Any = None
         self._ahead: Ahead[FrameTiming] | None = None
         self._actions: Actions | None = None
         self._face: FaceReader | None = None
@@ -125,132 +78,59 @@ class HeadsetSession:
 
     def _open(self) -> None:
         xr = self._xr
-        offered = {str(entry) for entry in xr.enumerate_instance_extension_properties()}
+        offered = offered_extensions()
         if self.graphics is None:
             self.graphics = open_graphics(offered)
-        faces = (*FACES, GAZE) if self._options.face else (GAZE,) if self._options.gaze else ()
-        warps = (SPACE_WARP,) if self._options.space_warp else ()
-        optional = (*OPTIONAL, *faces, *warps)
-        wanted = {OPENGL, self.graphics.extension, *(name for name in optional if name in offered)}
-        self._enabled = wanted
-        application = xr.ApplicationInfo(
-            application_name="avatar3d",
-            application_version=1,
-            engine_name=f"avatar3d {__version__}",
-            engine_version=1,
-            api_version=xr.Version(1, 0, 0),  # every runtime has 1.0, and nothing of 1.1 is needed
-        )
-        self._instance = xr.create_instance(
-            xr.InstanceCreateInfo(application_info=application, enabled_extension_names=sorted(wanted))
-        )
-        self.runtime = _text(xr.get_instance_properties(self._instance).runtime_name)
-        system = xr.get_system(self._instance, xr.SystemGetInfo(form_factor=xr.FormFactor.HEAD_MOUNTED_DISPLAY))
-        self.system = _text(xr.get_system_properties(self._instance, system).system_name)
-        self._kind = xr.ViewConfigurationType.PRIMARY_STEREO
-        kinds = [xr.ViewConfigurationType(kind) for kind in xr.enumerate_view_configurations(self._instance, system)]
-        if self._kind not in kinds:
-            raise WorkError(f"{self.system} is no stereo headset to this runtime; connect one")
-        views = xr.enumerate_view_configuration_views(self._instance, system, self._kind)
-        self.width = max(view.recommended_image_rect_width for view in views)
-        self.height = max(view.recommended_image_rect_height for view in views)
-        self.eyes = len(views)
-        self._blend = self._choose_blend(system)
-        self._check_gl(system)
+        context, options = self.graphics.context, self._options
+        headset = self._headset = Headset(options, offered, self.graphics.extension)
+        self.runtime, self.system = headset.runtime, headset.name
+        self.width, self.height, self.eyes = headset.width, headset.height, headset.eyes
+        headset.check_gl(context)
+        self._clock = RuntimeClock(headset.instance, CLOCK in headset.enabled)
         binding = self.graphics.binding()
-        info = xr.SessionCreateInfo(system_id=system, next=cast(pointer(binding), c_void_p))
-        self._session = xr.create_session(self._instance, info)
+        info = xr.SessionCreateInfo(system_id=headset.system, next=cast(pointer(binding), c_void_p))
+        self._session = xr.create_session(headset.instance, info)
+        self._heat = Heat(self._session, THERMAL in headset.enabled)
         self._space = xr.create_reference_space(
             self._session, xr.ReferenceSpaceCreateInfo(reference_space_type=xr.ReferenceSpaceType.LOCAL)
         )
         formats = list(xr.enumerate_swapchain_formats(self._session))
-        self._color = color_images(self._session, formats, self.width, self.height, self.eyes)
-        self._depth: EyeImages | None = None
-        if self._options.depth_layer and DEPTH_LAYER in self._enabled:
-            self._depth = depth_images(self._session, formats, self.width, self.height, self.eyes, self._color.array)
-        self._layered: bool = self._color.array and "layers" in offered_stereo(self.graphics.context)
-        if self._depth is None:
-            context, size = self.graphics.context, (self.width, self.height)
-            self._depth_buffer = DepthArray(context, *size) if self._layered else context.depth_renderbuffer(size)
-        if self._options.space_warp:
-            self.space_warp = self._open_space_warp(system, formats)
-        if VISIBILITY_MASK in self._enabled:
-            self._masks = VisibilityMasks(self._instance, self._session, self._kind)
+        gives_depth = options.depth_layer and DEPTH_LAYER in headset.enabled
+        self._own_images = FrameImages(
+            context, self._session, formats, (self.width, self.height), self.eyes, gives_depth=gives_depth
+        )
+        if options.space_warp:
+            self.space_warp, missing = open_space_warp(context, headset, self._session, formats)
+            self.warnings += missing
+        if VISIBILITY_MASK in headset.enabled:
+            self._masks = VisibilityMasks(headset.instance, self._session, headset.views)
             for eye in range(self.eyes):
                 self._read_mask(eye)
-        self.hz = self._choose_rate()
+        self.hz = headset.choose_rate(self._session, options.hz)
         # A headset without controllers, or without a camera for the face, still shows heads.
         with contextlib.suppress(xr.exception.XrException):
-            self._actions = Actions(self._instance, self._session, GAZE in self._enabled)
-        self._face = open_face(self._instance, self._session, self._enabled)
+            self._actions = Actions(headset.instance, self._session, GAZE in headset.enabled)
+        self._face = open_face(headset.instance, self._session, headset.enabled)
 
-    def _open_space_warp(self, system: Any, formats: list[int]) -> SpaceWarp | None:
-        """What takes motion, or None and a warning: without it the head is shown all the same."""
-        gone = self._xr.exception.InstanceLostError, self._xr.exception.SessionLostError
-        try:
-            if SPACE_WARP not in self._enabled:
-                raise WorkError(f"the OpenXR runtime does not offer {SPACE_WARP}")
-            return SpaceWarp.open(self.graphics.context, self._instance, system, self._session, formats, self.eyes)
-        except gone:
-            raise
-        except WorkError as error:
-            reason = str(error)
-        except self._xr.exception.XrException as error:
-            reason = f"the OpenXR runtime refused {SPACE_WARP}: {type(error).__name__.removesuffix('Error')}"
-        self.warnings.append(f"{reason}; going on without space warp")
-        return None
+    @property
+    def _found(self) -> Headset:
+        assert self._headset is not None
+        return self._headset
 
-    def _choose_blend(self, system: Any) -> Any:
-        xr = self._xr
-        modes = [
-            xr.EnvironmentBlendMode(mode) for mode in xr.enumerate_environment_blend_modes(self._instance, system, self._kind)
-        ]
-        if not self._options.passthrough:
-            return modes[0] if xr.EnvironmentBlendMode.OPAQUE not in modes else xr.EnvironmentBlendMode.OPAQUE
-        for wanted in (xr.EnvironmentBlendMode.ALPHA_BLEND, xr.EnvironmentBlendMode.ADDITIVE):
-            if wanted in modes:
-                return wanted
-        raise WorkError(f"{self.system} cannot show the real room (no alpha-blend mode); leave --passthrough out")
-
-    def _check_gl(self, system: Any) -> None:
-        """The specification wants this call before the session, and the runtime's least GL version met."""
-        xr = self._xr
-        needs = xr.GraphicsRequirementsOpenGLKHR()
-        ask = openxr.instance_function(
-            self._instance, "xrGetOpenGLGraphicsRequirementsKHR", xr.PFN_xrGetOpenGLGraphicsRequirementsKHR
-        )
-        openxr.check(ask(self._instance, system, byref(needs)))
-        least = int(needs.min_api_version_supported) >> 48, int(needs.min_api_version_supported) >> 32 & 0xFFFF
-        have = divmod(self.graphics.context.version_code // 10, 10)
-        if have < least:
-            raise WorkError(
-                f"the OpenXR runtime needs OpenGL {least[0]}.{least[1]}, this driver gives {have[0]}.{have[1]}; update it"
-            )
-
-    def _choose_rate(self) -> float | None:
-        """Ask for the wanted refresh rate where the runtime lets us; returns the rate it says, None where it says none."""
-        if REFRESH_RATE not in self._enabled:
-            return None
-        xr = self._xr
-        rates = [float(rate) for rate in xr.enumerate_display_refresh_rates_fb(self._session)]
-        wanted = self._options.hz
-        if wanted is not None and rates:
-            nearest = min(rates, key=lambda rate: abs(rate - wanted))
-            if abs(nearest - wanted) > RATE_TOLERANCE_HZ:
-                listed = ", ".join(f"{rate:g}" for rate in rates)
-                raise WorkError(f"{self.system} cannot show {wanted:g} Hz; it offers {listed} Hz")
-            xr.request_display_refresh_rate_fb(self._session, nearest)
-        current = xr.get_display_refresh_rate_fb(self._session)
-        return float(getattr(current, "value", current)) or None
+    @property
+    def _images(self) -> FrameImages:
+        assert self._own_images is not None
+        return self._own_images
 
     @property
     def uses_arrays(self) -> bool:
         """Whether both eyes lie in one array image."""
-        return self._color.array
+        return self._images.uses_arrays
 
     @property
     def layers(self) -> bool:
         """Whether both eyes can be drawn at once, into the layers of the array."""
-        return self._layered
+        return self._images.layers
 
     @property
     def uses_masks(self) -> bool:
@@ -260,7 +140,7 @@ class HeadsetSession:
     @property
     def gives_depth(self) -> bool:
         """Whether the compositor is given our depth."""
-        return self._depth is not None
+        return self._images.gives_depth
 
     # --- states
 
@@ -270,7 +150,7 @@ class HeadsetSession:
         with openxr.failures_as_sentences("reading its events"):
             while True:
                 try:
-                    event = xr.poll_event(self._instance)
+                    event = xr.poll_event(self._found.instance)
                 except xr.exception.EventUnavailable:
                     return
                 self._handle(event)
@@ -286,18 +166,14 @@ class HeadsetSession:
         if kind == xr.StructureType.EVENT_DATA_REFERENCE_SPACE_CHANGE_PENDING:
             self.recentered = True
         if kind == xr.StructureType.EVENT_DATA_PERF_SETTINGS_EXT:
-            notice = cast(byref(event), POINTER(xr.EventDataPerfSettingsEXT)).contents
-            if xr.PerfSettingsSubDomainEXT(notice.sub_domain) == xr.PerfSettingsSubDomainEXT.THERMAL:
-                domain = xr.PerfSettingsDomainEXT(notice.domain).value
-                cooled = xr.PerfSettingsNotificationLevelEXT(notice.to_level) == xr.PerfSettingsNotificationLevelEXT.NORMAL
-                (self._hot_domains.discard if cooled else self._hot_domains.add)(domain)
+            self._heat.note(event)
         if kind == xr.StructureType.EVENT_DATA_VISIBILITY_MASK_CHANGED_KHR and self._masks is not None:
             self._read_mask(cast(byref(event), POINTER(xr.EventDataVisibilityMaskChangedKHR)).contents.view_index)
         if kind != xr.StructureType.EVENT_DATA_SESSION_STATE_CHANGED:
             return
         state = xr.SessionState(cast(byref(event), POINTER(xr.EventDataSessionStateChanged)).contents.state)
         if state == xr.SessionState.READY:
-            xr.begin_session(self._session, xr.SessionBeginInfo(self._kind))
+            xr.begin_session(self._session, xr.SessionBeginInfo(self._found.views))
             self.running = True
         elif state == xr.SessionState.STOPPING:
             self._finish_waiting()
@@ -326,17 +202,7 @@ class HeadsetSession:
 
     def too_hot(self) -> bool:
         """Whether the runtime says that the headset is too warm to go on like this: by notice, or when asked."""
-        if self._hot_domains or THERMAL not in self._enabled:
-            return bool(self._hot_domains)
-        xr = self._xr
-        normal = xr.PerfSettingsNotificationLevelEXT.NORMAL.value
-        for domain in (xr.PerfSettingsDomainEXT.CPU, xr.PerfSettingsDomainEXT.GPU):
-            # A runtime need not know every domain, and a session that is lost is told by the next frame.
-            with contextlib.suppress(xr.exception.XrException):
-                level = xr.thermal_get_temperature_trend_ext(self._session, domain)[0]
-                if getattr(level, "value", level) != normal:
-                    return True
-        return False
+        return self._heat.too_hot()
 
     # --- frames
 
@@ -352,24 +218,7 @@ class HeadsetSession:
             state = xr.wait_frame(self._session, xr.FrameWaitInfo())
             shown = int(state.predicted_display_time)
             period = int(state.predicted_display_period)
-            return FrameTiming(shown, self._monotonic_ns(shown, period), period, bool(state.should_render))
-
-    def _monotonic_ns(self, runtime_time: int, period_ns: int) -> int:
-        """An XrTime on the clock of time.monotonic_ns."""
-        if CLOCK in self._enabled:
-            from xr.platform import linux
-
-            if self._to_timespec is None:
-                self._to_timespec = openxr.instance_function(
-                    self._instance, "xrConvertTimeToTimespecTimeKHR", linux.PFN_xrConvertTimeToTimespecTimeKHR
-                )
-            moment = linux.timespec()
-            openxr.check(self._to_timespec(self._instance, runtime_time, byref(moment)))
-            return int(moment.tv_sec) * NS + int(moment.tv_nsec)
-        # Without the extension clocks cannot be compared: the first frame is taken to be shown a period from now.
-        if self._first_offset_ns is None:
-            self._first_offset_ns = time.monotonic_ns() + period_ns - runtime_time
-        return runtime_time + self._first_offset_ns
+            return FrameTiming(shown, self._clock.monotonic_ns(shown, period), period, bool(state.should_render))
 
     def begin_frame(self) -> None:
         """Begin drawing the frame that was waited for, and begin to wait for the next."""
@@ -383,41 +232,18 @@ class HeadsetSession:
     def acquire(self) -> list[Any]:
         """moderngl framebuffers of this frame's images, one an eye, each width × height."""
         with openxr.failures_as_sentences("taking an image"):
-            self._color.acquire()
-            if self._depth is not None:
-                self._depth.acquire()
+            self._images.acquire()
             if self.space_warp is not None:
                 self.space_warp.acquire()
-        return [self._framebuffer(eye) for eye in range(self.eyes)]
+        return [self._images.framebuffer(eye) for eye in range(self.eyes)]
 
     def layered(self) -> Any:
         """A moderngl framebuffer whose layers are what `acquire` gave last; None where a vertex shader cannot choose a layer."""
-        return self._framebuffer(0, ALL_LAYERS) if self._layered else None
-
-    def _framebuffer(self, eye: int, layers: int | None = None) -> Any:
-        color, layer = self._color.texture(eye)
-        layer = layer if layers is None else layers
-        depth = self._depth_buffer.glo if self._depth is None else self._depth.texture(eye)[0]
-        key = (color, depth, layer)
-        if key not in self._framebuffers:
-            is_texture = self._depth is not None or self._layered
-            self._framebuffers[key] = make_framebuffer(self.graphics.context, color, depth, layer, is_texture)
-        return self._framebuffers[key][1]
+        return self._images.layered()
 
     def clear_around(self, framebuffers: Sequence[Any], cameras: Sequence[Camera | None], background: Sequence[float]) -> None:
-        """Before drawing: wipe what earlier frames left outside the part of each image that is drawn now.
-
-        Some compositors (Monado) look beyond the part they were told of.
-        """
-        for eye, (framebuffer, camera) in enumerate(zip(framebuffers, cameras, strict=True)):
-            image = self._color.texture(eye)
-            width, height = (1, 1) if camera is None else (camera.width, camera.height)
-            left_width, left_height = self._covered.get(image, (self.width, self.height))
-            if camera is None or left_width > width or left_height > height:
-                framebuffer.use()
-                framebuffer.depth_mask = True
-                framebuffer.clear(*background, depth=1.0, viewport=(0, 0, left_width, left_height))
-            self._covered[image] = (width, height)
+        """Before drawing: wipe what earlier frames left outside the part of each image that is drawn now."""
+        self._images.clear_around(framebuffers, cameras, background)
 
     def locate(self, timing: FrameTiming) -> list[EyeView] | None:
         """Where the eyes will be when the frame is shown, as late as it is asked; None while the head is not tracked.
@@ -426,7 +252,7 @@ class HeadsetSession:
         """
         xr = self._xr
         with openxr.failures_as_sentences("locating the eyes"):
-            info = xr.ViewLocateInfo(self._kind, timing.runtime_time, self._space)
+            info = xr.ViewLocateInfo(self._found.views, timing.runtime_time, self._space)
             state, located = xr.locate_views(self._session, info)
         if not int(state.view_state_flags) & xr.ViewStateFlags.ORIENTATION_VALID_BIT.value:
             return None
@@ -458,7 +284,7 @@ class HeadsetSession:
     @property
     def wearer_extensions(self) -> list[str]:
         """Extensions through which the wearer's face and eyes may be told."""
-        eyes = [GAZE] if GAZE in self._enabled and self._actions is not None else []
+        eyes = [GAZE] if GAZE in self._found.enabled and self._actions is not None else []
         return eyes if self._face is None else [self._face.extension, *eyes]
 
     def gaze(self, timing: FrameTiming) -> list[float] | None:
@@ -482,9 +308,7 @@ class HeadsetSession:
     def release(self) -> None:
         """Give this frame's images to the compositor."""
         with openxr.failures_as_sentences("handing an image over"):
-            self._color.release()
-            if self._depth is not None:
-                self._depth.release()
+            self._images.release()
             if self.space_warp is not None:
                 self.space_warp.release()
 
@@ -495,36 +319,16 @@ class HeadsetSession:
         layers: Sequence[Any] = []
         warp = self.space_warp if self.space_warp is not None and self.space_warp.drawn else None
         if cameras is not None and any(camera is not None for camera in cameras):
-            views = (xr.CompositionLayerProjectionView * self.eyes)(
-                *(xr.CompositionLayerProjectionView() for _ in range(self.eyes))
-            )
-            kept = []
-            for eye, (view, located, camera) in enumerate(zip(views, self._located, cameras, strict=True)):
-                # An eye that sees nothing still needs a view: one pixel, which was cleared.
-                size = (1, 1) if camera is None else (camera.width, camera.height)
-                view.pose = located.pose
-                view.fov = xr.Fovf(*EMPTY_FOV) if camera is None else xr.Fovf(*angles_of(camera))
-                view.sub_image = self._color.part(eye, *size)
-                chain = None
-                if self._depth is not None:
-                    chain = xr.CompositionLayerDepthInfoKHR(
-                        sub_image=self._depth.part(eye, *size), min_depth=0.0, max_depth=1.0, near_z=NEAR_M, far_z=FAR_M
-                    )
-                    kept.append(chain)  # lives until the call below
-                if warp is not None:
-                    chain = warp.chained(eye, chain)
-                    kept.append(chain)
-                if chain is not None:
-                    view.next = cast(pointer(chain), c_void_p)
+            views, kept = self._images.projection_views(self._located, cameras, warp)  # kept: lives until the call below
             flags = xr.CompositionLayerFlags.NONE
-            if self._blend != xr.EnvironmentBlendMode.OPAQUE:
+            if self._found.blend != xr.EnvironmentBlendMode.OPAQUE:
                 flags = xr.CompositionLayerFlags.BLEND_TEXTURE_SOURCE_ALPHA_BIT
             layer = xr.CompositionLayerProjection(layer_flags=flags, space=self._space, views=views)
             layers = [byref(layer)]
         with openxr.failures_as_sentences("showing a frame"):
             xr.end_frame(
                 self._session,
-                xr.FrameEndInfo(display_time=timing.runtime_time, environment_blend_mode=self._blend, layers=layers),
+                xr.FrameEndInfo(display_time=timing.runtime_time, environment_blend_mode=self._found.blend, layers=layers),
             )
         if self.space_warp is not None:
             self.space_warp.ended(warp is not None)
@@ -565,21 +369,16 @@ class HeadsetSession:
             with contextlib.suppress(xr.exception.XrException):
                 self._face.close()
             self._face = None
-        if self.graphics is not None:
-            delete_framebuffers(self.graphics.context, [name for name, _ in self._framebuffers.values()])
-            self._framebuffers.clear()
-            if self.space_warp is not None:
-                self.space_warp.close()
-                self.space_warp = None
-            if self._depth_buffer is not None:
-                self._depth_buffer.release()
-                self._depth_buffer = None
-        for handle, destroy in ((self._session, xr.destroy_session), (self._instance, xr.destroy_instance)):
-            if handle is not None:
-                with contextlib.suppress(xr.exception.XrException):
-                    destroy(handle)
-        self._session = self._instance = None
-
-
-def _text(value: Any) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        if self._own_images is not None:
+            self._own_images.close()
+            self._own_images = None
+        if self.space_warp is not None:
+            self.space_warp.close()
+            self.space_warp = None
+        with contextlib.suppress(xr.exception.XrException):
+            if self._session is not None:
+                xr.destroy_session(self._session)
+        with contextlib.suppress(xr.exception.XrException):
+            if self._headset is not None:
+                self._headset.close()
+        self._session = None

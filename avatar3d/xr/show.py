@@ -32,8 +32,10 @@ from avatar3d.runtime.trace import Trace
 from avatar3d.runtime.views import eye_distance_m, looked_at, tangents_of
 from avatar3d.text import printable
 from avatar3d.xr.graphics import Graphics
+from avatar3d.xr.headset import SessionOptions
 from avatar3d.xr.openxr import RuntimeGone
-from avatar3d.xr.session import FrameTiming, HeadsetSession, SessionOptions
+from avatar3d.xr.session import HeadsetSession
+from avatar3d.xr.timing import FrameTiming
 from avatar3d.xr.wearer import Wearer
 
 IDLE_S = 0.01  # between two looks at the runtime's events while it shows nothing

@@ -13,9 +13,9 @@ from avatar3d.rendering.opengl.raw_gl import delete_framebuffers, make_framebuff
 from avatar3d.rendering.opengl.stereo import EYES
 from avatar3d.runtime.views import FAR_M, NEAR_M
 from avatar3d.xr import openxr
+from avatar3d.xr.headset import SPACE_WARP, Headset
 from avatar3d.xr.swapchain import EyeImages, depth_images, eye_images
 
-EXTENSION = "XR_FB_space_warp"
 GL_RGBA16F = 0x881A  # "Signed 16 bit float pixel format is recommended", XrCompositionLayerSpaceWarpInfoFB
 
 
@@ -35,7 +35,7 @@ class SpaceWarp:
 
     @classmethod
     def open(cls, context: Any, instance: Any, system: Any, session: Any, formats: list[int], eyes: int) -> SpaceWarp:
-        """For a session whose instance has EXTENSION enabled; WorkError where the system or its image formats do not take it."""
+        """For a session whose instance has SPACE_WARP enabled; WorkError where the system or its image formats do not take it."""
         xr = openxr.load()
         wanted = xr.SystemSpaceWarpPropertiesFB()
         properties = xr.SystemProperties(next=cast(pointer(wanted), c_void_p))
@@ -107,3 +107,22 @@ class SpaceWarp:
         """Free the framebuffers; the images go with the session."""
         delete_framebuffers(self._context, [name for name, _ in self._framebuffers.values()])
         self._framebuffers.clear()
+
+
+def open_space_warp(context: Any, headset: Headset, session: Any, formats: list[int]) -> tuple[SpaceWarp | None, list[str]]:
+    """(what takes motion, sentences for the viewer): None and why, where it cannot be had; the head is shown all the same.
+
+    Raises pyopenxr's exceptions where the runtime is gone.
+    """
+    xr = openxr.load()
+    try:
+        if SPACE_WARP not in headset.enabled:
+            raise WorkError(f"the OpenXR runtime does not offer {SPACE_WARP}")
+        return SpaceWarp.open(context, headset.instance, headset.system, session, formats, headset.eyes), []
+    except (xr.exception.InstanceLostError, xr.exception.SessionLostError):
+        raise
+    except WorkError as error:
+        reason = str(error)
+    except xr.exception.XrException as error:
+        reason = f"the OpenXR runtime refused {SPACE_WARP}: {type(error).__name__.removesuffix('Error')}"
+    return None, [f"{reason}; going on without space warp"]

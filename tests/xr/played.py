@@ -14,7 +14,7 @@ import pytest
 
 from avatar3d.rendering.opengl.layers import DepthArray
 from avatar3d.xr import egl, openxr
-from avatar3d.xr.session import OPENGL
+from avatar3d.xr.headset import OPENGL
 
 WIDTH, HEIGHT = 48, 40
 PERIOD_NS = 60_000_000_000  # a minute a frame: however slow this machine is, drawing fits

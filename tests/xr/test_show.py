@@ -26,8 +26,8 @@ from avatar3d.runtime.views import EyeView
 from avatar3d.xr import show as show_module
 from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.openxr import RuntimeGone
-from avatar3d.xr.session import FrameTiming
 from avatar3d.xr.show import Show, ShowOptions
+from avatar3d.xr.timing import FrameTiming
 from tests.make_avatar import synthetic_avatar
 
 PERIOD_NS = 60_000_000_000  # a minute a frame: however slow this machine is, drawing fits
