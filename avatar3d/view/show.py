@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -16,16 +15,14 @@ from avatar3d.color import srgb_to_linear
 from avatar3d.errors import InputError
 from avatar3d.media import save_picture
 from avatar3d.motion.code import MotionCode
-from avatar3d.rendering.opengl.autotune import BUDGET_S, Choice, choose
-from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
+from avatar3d.rendering.opengl.autotune import BUDGET_S
+from avatar3d.rendering.scene import Scene
 from avatar3d.runtime.cast import Cast
-from avatar3d.runtime.governor import RUNGS, GovernorConfig
-from avatar3d.runtime.ladder import Ladder
+from avatar3d.runtime.governor import RUNGS, GovernorConfig, Level
+from avatar3d.runtime.live import LiveHeads, StageSettings
 from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, check_distance, half_width_m
-from avatar3d.runtime.sensors import resident_mb
-from avatar3d.runtime.stage import EYES, Stage, drawn_size
-from avatar3d.runtime.tally import Tally, measured_ms
-from avatar3d.runtime.views import camera_of
+from avatar3d.runtime.stage import EYES, drawn_size
+from avatar3d.runtime.views import EyeView, camera_of
 from avatar3d.view import HELP
 from avatar3d.view.keys import face_weights, shift_m, with_face
 from avatar3d.view.orbit import HALF_HEIGHT, Orbit
@@ -79,16 +76,12 @@ class View:
     """Heads in an open window. `run` returns what `--json` prints."""
 
     def __init__(self, window: Window, cast: Cast, config: GovernorConfig, options: ViewOptions) -> None:
-        self._window, self._cast, self._config, self._options = window, cast, config, options
+        self._window, self._options = window, options
+        self.live = LiveHeads(cast, config, options.rung)
         aspect = self._options.width / self._options.height / (2 if options.stereo else 1)
         needed_m = half_width_m(len(cast.roles)) / (aspect * HALF_HEIGHT) if len(cast.roles) > 1 else 0.0
         self._distance_m = options.distance_m or max(DEFAULT_DISTANCE_M, needed_m)
         self._stereo, self._overlay, self._help = options.stereo, options.overlay, False
-        self._choice = Choice(DrawStrategy(), "default")
-        self._stage: Stage | None = None
-        self._costs: tuple[float | None, ...] = (None,) * len(config.levels)
-        self._ladder = Ladder(config, options.rung)
-        self._tally = Tally()
         self._orbit = Orbit(np.radians(options.yaw_deg), np.radians(options.pitch_deg), self._distance_m)
         self._face = np.zeros(52)
         self._motion = MotionCode()
@@ -98,15 +91,15 @@ class View:
         """Show the heads until the frames are over, the window is closed, Esc or Ctrl-C, also while it is measured how to draw."""
         period_s = 1 / self._window.hz
         try:
-            self._frames(self._set_stage(period_s), period_s)
+            self._set_stage(period_s)
+            self._frames(period_s)
         except _Closed:
             pass
         except KeyboardInterrupt:
             if self._options.frames is not None:
                 raise
         finally:
-            if self._stage is not None:
-                self._stage.close()
+            self.live.close()
         return self._report(period_s)
 
     def _look(self) -> None:
@@ -114,7 +107,7 @@ class View:
         if self._window.leaving():
             raise _Closed
 
-    def _set_stage(self, period_s: float) -> Stage:
+    def _set_stage(self, period_s: float) -> None:
         """Load the heads; at the first start on a driver and at a size, measure first how to draw, and say so."""
         window, options, eyes = self._window, self._options, 2 if self._stereo else 1
 
@@ -124,32 +117,27 @@ class View:
             if not options.quiet:
                 print(f"avatar3d: {sentence} (--no-tune skips it)", file=sys.stderr)
 
-        self._choice = choose(
-            window.context, self._cast.avatars[0], *self._eye_size(), eyes, options.tuning, options.quiet, measuring, self._look
-        )
-        self._look()
-        window.say(["loading the head" if len(self._cast.roles) == 1 else "loading the heads"], BACKGROUND_SRGB)
-        background = tuple(float(value) for value in srgb_to_linear(np.array(BACKGROUND_SRGB, np.uint8)))
-        stage = self._stage = Stage(
-            self._cast.avatars,
-            window.context,
-            self._config,
-            (*background, 1.0),  # type: ignore[arg-type]
-            self._distance_m,
-            self._choice.strategy,
-            layers=self._stereo and self._choice.strategy.stereo == "layers",
-            between=self._look,
-        )
-        stage.placement = HOME
-        self._look()
-        self._costs = stage.measure(*self._eye_size(), eyes=eyes, between=self._look)
-        self._ladder.begin(stage.available, self._costs, period_s * 1e3)
-        gc.collect()
-        gc.freeze()  # a full collection would walk the avatars and cost a frame or more
-        return stage
+        def loading() -> None:
+            window.say(["loading the head" if len(self.live.cast.roles) == 1 else "loading the heads"], BACKGROUND_SRGB)
 
-    def _frames(self, stage: Stage, period_s: float) -> None:
-        options, window, tally = self._options, self._window, self._tally
+        red, green, blue = (float(value) for value in srgb_to_linear(np.array(BACKGROUND_SRGB, np.uint8)))
+        width, height = self._eye_size()
+        settings = StageSettings(
+            width=width,
+            height=height,
+            eyes=eyes,
+            background=(red, green, blue, 1.0),
+            distance_m=self._distance_m,
+            tuning=options.tuning,
+            quiet=options.quiet,
+            layers=True,
+        )
+        stage = self.live.set_stage(window.context, settings, measuring, loading, self._look)
+        stage.placement = HOME
+        self.live.begin(period_s * 1e3)
+
+    def _frames(self, period_s: float) -> None:
+        options, window, tally = self._options, self._window, self.live.tally
         began_s = last_s = due_s = obeyed_s = time.monotonic()
         cpu_s = time.process_time()
         while options.frames is None or tally.frames < options.frames:
@@ -163,20 +151,19 @@ class View:
                 continue
             now_s = time.monotonic()
             due_s = max(due_s + period_s, now_s)
-            self._obey(stage, now_s - obeyed_s)
+            self._obey(now_s - obeyed_s)
             obeyed_s = now_s
-            draw_ms = self._frame(stage, now_s, period_s)
+            draw_ms = self._frame(now_s, period_s)
             shown_s = time.monotonic()
             late = tally.frames > 1 and shown_s - last_s > 1.5 * period_s
-            tally.late += late
             tally.shown_s, tally.cpu_s = shown_s - began_s, time.process_time() - cpu_s
             tally.timed = tally.frames
             last_s = shown_s
-            self._ladder.observe(shown_s, draw_ms, period_s * 1e3, late, self._cast.source_age_s(time.monotonic_ns()))
+            self.live.observe(shown_s, draw_ms, period_s * 1e3, late)
 
-    def _obey(self, stage: Stage, seconds: float) -> None:
+    def _obey(self, seconds: float) -> None:
         """Do what mouse and keyboard ask for."""
-        window = self._window
+        window, stage = self._window, self.live.stage
         self._orbit = self._orbit.dragged(*window.dragged_px).zoomed(window.wheel)
         self._face = face_weights(self._face, window.pressed, seconds)
         moved = self._orbit.axes @ shift_m(window.pressed, seconds)
@@ -193,34 +180,39 @@ class View:
             elif key in ("h", "f1"):
                 self._help = not self._help
             elif key == "l":
-                for role in self._cast.roles:
+                for role in self.live.cast.roles:
                     role.eye_contact = not role.eye_contact
             elif key == "m":
-                for role in self._cast.roles:
+                for role in self.live.cast.roles:
                     role.mirror = not role.mirror
 
     def _eye_size(self) -> tuple[int, int]:
         width, height = self._window.size
         return (width // 2 if self._stereo else width), height
 
-    def _frame(self, stage: Stage, now_s: float, period_s: float) -> float:
+    def _frame(self, now_s: float, period_s: float) -> float:
         """Draw and show one frame; returns the drawing time, ms."""
-        tally, window = self._tally, self._window
-        tally.frames += 1
-        level = self._ladder.level
+        live, window = self.live, self._window
+        live.tally.frames += 1
+        level = live.level
         width, height = drawn_size(level.scale, *self._eye_size())
         views = self._orbit.eyes(width / height, self._options.ipd_m if self._stereo else None)
         viewer = np.mean([view.position for view in views], axis=0)
-        asked_ns = time.monotonic_ns()
-        display_ns = asked_ns + round(period_s * 1e9)
-        started = time.perf_counter()
-        told = [role.motion(display_ns, stage.viewer_in_head(index, viewer)) for index, role in enumerate(self._cast.roles)]
-        motions = [with_face(code, self._face) for code, _ in told]
-        scenes = stage.prepare(motions)
-        stage.rebake(scenes, level)
-        lines = tally.lines(self._ladder, self._cast, self._overlay)
-        stage.lines = stage.lines if lines is None else lines
-        prepared = time.perf_counter()
+        display_ns = time.monotonic_ns() + round(period_s * 1e9)
+        posed = live.pose(display_ns, viewer, self._overlay, lambda code: with_face(code, self._face), rebake=True)
+        cameras = self._draw(posed.scenes, views, (width, height), level)
+        draw_ms = (time.perf_counter() - posed.started_s) * 1e3
+        keep = self._options.screenshot is not None and live.tally.frames == self._options.frames
+        picture = window.show(width * len(cameras), height, keep, HELP if self._help else (), len(cameras))
+        if picture is not None and self._options.screenshot is not None:
+            save_picture(self._options.screenshot, picture)
+        self._motion, self._cameras = posed.motions[0], [live.stage.places[0].camera(camera) for camera in cameras]
+        live.drawn(posed, draw_ms, now_s)
+        return draw_ms
+
+    def _draw(self, scenes: list[Scene], views: list[EyeView], size: tuple[int, int], level: Level) -> list[Camera]:
+        """Draw posed heads into the window's target, both eyes beside each other; waits until the GPU is done. Returns the cameras."""
+        stage, window, (width, height) = self.live.stage, self._window, size
         assert stage.placement is not None
         names = EYES if self._stereo else ("window",)
         cameras = [
@@ -235,18 +227,7 @@ class View:
             origins = [(index * width, 0) for index in range(len(cameras))]
             stage.draw(scenes, cameras, [target] * len(cameras), level, origins)
         window.context.finish()
-        draw_ms = (time.perf_counter() - started) * 1e3
-        keep = self._options.screenshot is not None and tally.frames == self._options.frames
-        picture = window.show(width * len(cameras), height, keep, HELP if self._help else (), len(cameras))
-        if picture is not None and self._options.screenshot is not None:
-            save_picture(self._options.screenshot, picture)
-        self._motion, self._cameras = motions[0], [stage.places[0].camera(camera) for camera in cameras]
-        self._ladder.count()
-        captured_ns = told[0][1]
-        latency_ms = None if captured_ns is None else (display_ns - captured_ns) / 1e6
-        age_ms = None if captured_ns is None else (asked_ns - captured_ns) / 1e6
-        tally.drawn(now_s, draw_ms, (prepared - started) * 1e3, latency_ms, source_age_ms=age_ms)
-        return draw_ms
+        return cameras
 
     def _report(self, period_s: float) -> dict[str, Any]:
         return {
@@ -254,17 +235,11 @@ class View:
             "gl_renderer": str(self._window.context.info["GL_RENDERER"]),
             "size": [self._options.width, self._options.height],
             "hz": round(1 / period_s, 2),
-            **self._tally.figures(),
-            **self._ladder.report(),
-            "rung": RUNGS[self._ladder.rung],
-            "scale": self._ladder.level.scale,
-            "layered": self._stage is not None and self._stage.layers,
-            "drawing": self._choice.to_json(),
-            "measured_ms": measured_ms(self._config, self._costs),
-            "motion_codes": self._cast.motion_figures(),
-            "heads": len(self._cast.roles),
+            **self.live.report(),
+            "rung": RUNGS[self.live.level.rung],
+            "scale": self.live.level.scale,
+            "motion_codes": self.live.cast.motion_figures(),
             "motion": self._motion.to_json(),
             "cameras": [camera.to_json() for camera in self._cameras],
             "screenshot": None if self._options.screenshot is None else str(self._options.screenshot),
-            "rss_mb": round(resident_mb(), 1),
         }

@@ -29,9 +29,9 @@ from avatar3d.rendering.opengl.autotune import Choice
 from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.layers import LayeredTarget, offered
 from avatar3d.resources import config_path
+from avatar3d.runtime import live
 from avatar3d.runtime.cast import open_cast
 from avatar3d.runtime.governor import read_config
-from avatar3d.view import show
 from avatar3d.view.show import BACKGROUND_SRGB, View, ViewOptions
 from avatar3d.view.window import Window
 from tests.make_avatar import synthetic_avatar
@@ -43,11 +43,11 @@ RUN = """
 import argparse, json, sys
 from avatar3d.errors import Avatar3dError
 from avatar3d.cli import view as command
-from avatar3d.view import show
+from avatar3d.runtime import live
 from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.autotune import Choice
 stereo = sys.argv.pop()
-show.choose = lambda *_: Choice(DrawStrategy(stereo=stereo), "default")
+live.choose = lambda *_: Choice(DrawStrategy(stereo=stereo), "default")
 parser = argparse.ArgumentParser()
 command.add_arguments(parser)
 parser.set_defaults(quiet=True)
@@ -207,7 +207,7 @@ def test_a_remembered_way_to_draw_is_not_announced(play):
 
 
 def test_both_eyes_are_drawn_in_one_pass_where_that_is_faster(play, monkeypatch):
-    monkeypatch.setattr(show, "choose", lambda context, *_: Choice(DrawStrategy(stereo="layers"), "remembered"))
+    monkeypatch.setattr(live, "choose", lambda context, *_: Choice(DrawStrategy(stereo="layers"), "remembered"))
     result, window, _ = play({2: _nothing("s"), 4: _nothing("s")}, frames=6, stereo=True)
     if "layers" not in offered(window.context):
         pytest.skip("this driver has no layers in vertex shaders")

@@ -243,7 +243,7 @@ class _Stalled:
 
 def test_a_stalled_source_changes_no_rung_and_both_latencies_are_told(play, context):
     result, shown = play([PlayedSession(context)], frames=40, source=_Stalled())
-    assert shown._ladder.state.silent
+    assert shown.live.ladder.state.silent
     assert result["rung_changes"] == {}
     assert result["expression_latency_ms_p95"] - result["head_latency_ms_p95"] > 900
     assert 900 < result["source_age_ms_p50"] < result["expression_latency_ms_p50"]
@@ -332,7 +332,7 @@ def test_several_heads_meet_the_viewers_eyes(play, context):
     session.end_frame = walk
     result, shown = play([session], heads=2, eye_contact=True)
     assert result["heads"] == 2
-    left, right = (role._gaze.angles.mean(axis=0) for role in shown._cast.roles)
+    left, right = (role._gaze.angles.mean(axis=0) for role in shown.live.cast.roles)
     assert left[0] == pytest.approx(-0.24, abs=0.09) and right[0] == pytest.approx(-0.24, abs=0.09)
 
 
