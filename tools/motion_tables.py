@@ -14,13 +14,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from predictors import METHODS
 
 from avatar3d import models
 from avatar3d.files import write_bytes
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, quaternion_matrix
 from avatar3d.motion.csv import head_rotation
 from avatar3d.motion.filter import smoothed
-from avatar3d.motion.predict import CHANNELS, METHODS, channel_groups, difference, moved, observe, predict
+from avatar3d.motion.predict import CHANNELS, channel_groups, difference, moved, observe, predict
 
 README = Path(__file__).resolve().parent.parent / "avatar3d" / "motion" / "README.md"
 AHEAD_MS = (14, 30, 50, 100)
@@ -146,6 +147,7 @@ def grade(
     for code, raw in zip(codes, measured, strict=True):
         state = observe(state, code, raw)
         states.append(state)
+    methods = {name: make(codes) for name, make in METHODS.items()}
     result: Grades = {name: {} for name in (*METHODS, HINDSIGHT)}
     for ahead_ms in AHEAD_MS:
         chosen = [k for k in range(WARM_UP, len(codes)) if codes[k].time_ns + ahead_ms * 1e6 <= times_ns[-1]]
@@ -154,7 +156,8 @@ def grade(
         share = ((due - times_ns[place]) / (times_ns[place + 1] - times_ns[place]))[:, None]
         wanted = {kind: values[place] + (values[place + 1] - values[place]) * share for kind, values in truth.items()}
         guesses = {
-            name: [predict(states[k], int(when), name).code for k, when in zip(chosen, due, strict=True)] for name in METHODS
+            name: [predict(states[k], int(when), made[k]).code for k, when in zip(chosen, due, strict=True)]
+            for name, made in methods.items()
         }
         guesses[HINDSIGHT] = hindsight(codes, chosen, due, times_ns)
         guesses[RAW_HOLD] = [measured[k] for k in chosen]

@@ -1,7 +1,7 @@
 """Prediction of a motion code to the time a picture is shown, with a statement of how sure it is; pure functions.
 
-Five predictors share one state. `adaptive` is the default: it extrapolates each group of channels only as far as extrapolating
-that group has paid off lately, so a channel that cannot be foretold is held. What each is worth: avatar3d/motion/README.md.
+Each group of channels is extrapolated only as far as extrapolating that group has paid off lately, so a channel that cannot be
+foretold is held. What that is worth beside other predictors (tools/predictors.py): avatar3d/motion/README.md.
 """
 
 from __future__ import annotations
@@ -21,10 +21,6 @@ HISTORY = 12  # codes kept: 0.4 s at 30 Hz, 0.2 s at 60 Hz
 LONG_S = 0.08  # span of the calmer of the two speeds; the other is over the last two codes
 GRADED_AHEAD_S = 0.05  # predictions this far ahead are graded as their truth arrives
 MEMORY_S = 4.0  # grades fade with this time constant
-DAMPING = 0.5  # share of the speed that `damped` believes
-SMOOTHING = 0.7  # of `double_exponential`, per code (LaViola 2003)
-KALMAN_NOISE = 1e-3  # of a measurement, squared units; channels are weights, radians and decimetres
-KALMAN_DRIVE = 3.0  # spectral density of the acceleration, squared units per s³
 CAUTION = 0.7  # share of what past grades call best: too little costs less than too much
 # Signals that `adaptive` mixes for each group: the last speed, the calmer speed, the way back to the mean of HISTORY (noise and a
 # mouth that opened go back there), and how far the filter lags behind the newest measurement. Shares before any grade, and how much
@@ -65,8 +61,6 @@ class PredictState:
     powers: np.ndarray = field(default_factory=lambda: np.zeros((10, SIGNALS, SIGNALS)))
     agreement: np.ndarray = field(default_factory=lambda: np.zeros((10, SIGNALS)))
     truth_power: np.ndarray = field(default_factory=lambda: np.zeros(10))
-    filtered: np.ndarray | None = None  # (2, 62): double_exponential's two averages, relative to the newest code
-    kalman: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # value (62,), speed (62,), covariance (2, 2)
 
     @cached_property
     def gains(self) -> np.ndarray:
@@ -101,7 +95,7 @@ def observe(state: PredictState | None, code: MotionCode, measured: MotionCode |
     if seconds <= 0:
         return state
     if seconds > RESET_AFTER_S:
-        return replace(state, codes=(code,), signals=(np.zeros((SIGNALS, CHANNELS)),), filtered=None, kalman=None)
+        return replace(state, codes=(code,), signals=(np.zeros((SIGNALS, CHANNELS)),))
     codes = (*state.codes, code)[-HISTORY:]
     measured = measured or code
     signals = (*state.signals, np.vstack([_signals(codes), difference(code, measured)]))[-HISTORY:]
@@ -115,21 +109,22 @@ def observe(state: PredictState | None, code: MotionCode, measured: MotionCode |
         powers = powers + (_MEMBERS @ (guess[:, None] * guess).reshape(-1, CHANNELS).T).reshape(-1, SIGNALS, SIGNALS)
         agreement = agreement + (guess * truth @ _MEMBERS.T).T
         truth_power = truth_power + _MEMBERS @ (truth * truth)
-    step = difference(codes[-1], codes[-2])
-    return PredictState(codes, signals, powers, agreement, truth_power, _average(state, step), _kalman(state, step, seconds))
+    return PredictState(codes, signals, powers, agreement, truth_power)
 
 
-def predict(state: PredictState, time_ns: int, method: str = "adaptive") -> Prediction:
-    """The code at `time_ns` by one of METHODS; times before the last code, or beyond MAX_AHEAD_S, are held at the bound.
+Method = Callable[["PredictState", float], np.ndarray]  # a state and seconds ahead to the channels (62,) that move till then
 
-    Raises KeyError on an unknown method and ValueError on a state without a code.
+
+def predict(state: PredictState, time_ns: int, method: Method | None = None) -> Prediction:
+    """The code at `time_ns`; times before the last code, or beyond MAX_AHEAD_S, are held at the bound.
+
+    method: other than `adaptive`, for comparisons. Raises ValueError on a state without a code.
     """
     if not state.codes:
         raise ValueError("nothing has been observed; call observe first")
     last = state.codes[-1]
     ahead = min(max((time_ns - last.time_ns) / 1e9, 0.0), MAX_AHEAD_S)
-    step = METHODS[method](state, ahead)
-    code = moved(last, step, time_ns)
+    code = moved(last, (method or adaptive)(state, ahead), time_ns)
     seen = np.stack([code.weights[_CLOSURES] for code in state.codes])
     weights = code.weights.copy()
     weights[_CLOSURES] = np.clip(weights[_CLOSURES], seen.min(axis=0), seen.max(axis=0))
@@ -142,43 +137,9 @@ def channel_groups() -> dict[str, np.ndarray]:
     return {name: np.flatnonzero(place == _GROUP) for place, name in enumerate(CHANNEL_GROUPS)}
 
 
-def _hold(state: PredictState, ahead: float) -> np.ndarray:
-    return np.zeros(CHANNELS)
-
-
-def _velocity(state: PredictState, ahead: float) -> np.ndarray:
-    return state.signals[-1][0] * ahead
-
-
-def _damped(state: PredictState, ahead: float) -> np.ndarray:
-    return DAMPING * state.signals[-1][0] * ahead
-
-
-def _double_exponential(state: PredictState, ahead: float) -> np.ndarray:
-    """LaViola: Double exponential smoothing (2003), equation 6."""
-    if state.filtered is None or len(state.codes) < 2:
-        return np.zeros(CHANNELS)
-    period = (state.codes[-1].time_ns - state.codes[0].time_ns) / 1e9 / (len(state.codes) - 1)
-    once, twice = state.filtered
-    reach = SMOOTHING / (1 - SMOOTHING) * ahead / period
-    return (2 + reach) * once - (1 + reach) * twice
-
-
-def _kalman_guess(state: PredictState, ahead: float) -> np.ndarray:
-    if state.kalman is None:
-        return np.zeros(CHANNELS)
-    value, speed, _ = state.kalman
-    return value + speed * ahead
-
-
-def _adaptive(state: PredictState, ahead: float) -> np.ndarray:
+def adaptive(state: PredictState, ahead: float) -> np.ndarray:
+    """(62,) channels that move in `ahead` seconds: each group by the shares of its signals that past grades call best."""
     return np.einsum("ci,ic->c", state.gains[_GROUP], _steps(state.signals[-1], ahead))
-
-
-METHODS: dict[str, Callable[[PredictState, float], np.ndarray]] = {
-    "hold": _hold, "velocity": _velocity, "damped": _damped, "double_exponential": _double_exponential,
-    "kalman": _kalman_guess, "adaptive": _adaptive,
-}  # fmt: skip
 
 
 def moved(code: MotionCode, step: np.ndarray, time_ns: int) -> MotionCode:
@@ -237,33 +198,6 @@ def _graded(codes: tuple[MotionCode, ...], now_ns: int) -> int | None:
     ages = (now_ns - np.array([code.time_ns for code in codes])) / 1e9
     index = int(np.abs(ages - GRADED_AHEAD_S).argmin())
     return index if 0.5 * GRADED_AHEAD_S <= ages[index] <= 2 * GRADED_AHEAD_S and index > 0 else None
-
-
-def _average(state: PredictState, moved: np.ndarray) -> np.ndarray:
-    """(2, 62): the once and twice smoothed values, relative to the newest code; moved: from it to the one before."""
-    once, twice = (np.zeros(CHANNELS), np.zeros(CHANNELS)) if state.filtered is None else state.filtered
-    once = (1 - SMOOTHING) * (once + moved)
-    twice = SMOOTHING * once + (1 - SMOOTHING) * (twice + moved)
-    return np.stack([once, twice])
-
-
-def _kalman(state: PredictState, moved: np.ndarray, seconds: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Constant velocity driven by white acceleration (Bar-Shalom, Li, Kirubarajan 2001, 6.2.2); the newest code is 0.
-
-    moved: from the newest code to the one before, `seconds` ago.
-    """
-    if state.kalman is None:
-        value, speed, covariance = np.zeros(CHANNELS), np.zeros(CHANNELS), np.diag([KALMAN_NOISE, 1.0])
-    else:
-        value, speed, covariance = state.kalman
-    transition = np.array([[1.0, seconds], [0.0, 1.0]])
-    drive = KALMAN_DRIVE * np.array([[seconds**3 / 3, seconds**2 / 2], [seconds**2 / 2, seconds]])
-    covariance = transition @ covariance @ transition.T + drive
-    value = value + moved + seconds * speed
-    gain = covariance[:, 0] / (covariance[0, 0] + KALMAN_NOISE)
-    innovation = -value
-    covariance = covariance - np.outer(gain, covariance[0])
-    return value + gain[0] * innovation, speed + gain[1] * innovation, covariance
 
 
 def _confidence(state: PredictState, ahead: float) -> np.ndarray:
