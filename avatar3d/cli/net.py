@@ -114,7 +114,7 @@ def run_stream(arguments: argparse.Namespace) -> tuple[dict[str, object], list[s
             pass
     if first_ns is None or last_ns is None:
         raise WorkError(f"nothing was sent: {arguments.source} gave no code; check the source")
-    unknown = getattr(getattr(source, "door", None), "unknown", {})
+    unknown = getattr(getattr(source, "validator", None), "unknown", {})
     report: dict[str, object] = {
         "packets": len(sizes),
         "kbit_per_s": _rate(sum(sizes), len(sizes), last_ns - first_ns),

@@ -1,1 +1,1 @@
-"""Motion codes: the one vocabulary every tracker is translated to at the door."""
+"""Motion codes: the one vocabulary every tracker is translated to where its numbers come in (`validation`)."""

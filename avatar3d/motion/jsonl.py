@@ -15,7 +15,7 @@ from avatar3d.errors import InputError
 from avatar3d.files import open_regular, write_bytes
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.csv import MAX_BYTES, MAX_ROWS
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 
 MAX_LINE = 16_384  # bytes; a full code takes 2,000
 
@@ -36,8 +36,8 @@ def read_object(data: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def parse_line(data: bytes, door: Door) -> MotionCode | None:
-    """The code of one line, or None where it is not one; unknown names are skipped, broken numbers mended at the door."""
+def parse_line(data: bytes, validator: MotionValidator) -> MotionCode | None:
+    """The code of one line, or None where it is not one; unknown names are skipped, broken numbers mended."""
     value = read_object(data)
     if value is None or not isinstance(value.get("weights"), dict):
         return None
@@ -47,9 +47,9 @@ def parse_line(data: bytes, door: Door) -> MotionCode | None:
         if place is not None:
             weights[place] = _number(weight)
         else:
-            door.not_understood(name)
+            validator.not_understood(name)
     when, count = _number(value.get("time_ns", 0)), _number(value.get("sequence", 0))
-    return door.admit(
+    return validator.admit(
         weights,
         value.get("rotation"),
         value.get("translation"),
@@ -73,10 +73,10 @@ def _whole(value: object, as_float: float) -> int:
     return int(value) if isinstance(value, int | float) and math.isfinite(as_float) else 0
 
 
-def read_motion_jsonl(path: str | Path, door: Door | None = None) -> list[MotionCode]:
-    """The codes of a JSON-lines file. door: counts what was mended and not understood. Raises InputError as `read_lines` does."""
-    door = door or Door()
-    return read_lines(path, lambda data: parse_line(data, door), "a motion code: a JSON object with weights by name")
+def read_motion_jsonl(path: str | Path, validator: MotionValidator | None = None) -> list[MotionCode]:
+    """The codes of a JSON-lines file. validator: counts what was mended and not understood. Raises InputError as `read_lines` does."""
+    validator = validator or MotionValidator()
+    return read_lines(path, lambda data: parse_line(data, validator), "a motion code: a JSON object with weights by name")
 
 
 def read_lines(path: str | Path, parse: Callable[[bytes], MotionCode | None], expected: str) -> list[MotionCode]:

@@ -1,4 +1,4 @@
-"""The door every motion code comes through: raw numbers in, a valid MotionCode or nothing out, what was mended counted."""
+"""Validation, which every motion code passes: raw numbers in, a valid MotionCode or nothing out, what was mended counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_DISTANCE_M = 10.0  # a head farther than this from where it started is a bro
 MAX_GAZE_RAD = 1.2  # an eye turns by 0.9 at most
 UNIT_TOLERANCE = 1e-2  # of a quaternion's length; float32 senders stay within 1e-6
 MAX_BAD_WEIGHTS = 26  # a packet with more broken weights than whole ones is not a face
-MAX_UNKNOWN = 24  # names that a source's door keeps, and characters of each: strangers choose them
+MAX_UNKNOWN = 24  # names that a source's validator keeps, and characters of each: strangers choose them
 MAX_UNKNOWN_NAME = 40
 OTHERS = "others"
 NAMED = 6  # of them in a line for a person
@@ -22,7 +22,7 @@ _INT64_MAX = 2**63 - 1
 
 
 @dataclass
-class Door:
+class MotionValidator:
     """Admits codes of one source and remembers the last, from which broken values are mended.
 
     admitted, refused: codes. repaired: how often each kind of value was mended. unknown: how often each name came that the source
@@ -86,7 +86,7 @@ def mend(
     sequence: int | None,
     last: MotionCode | None,
 ) -> tuple[MotionCode | None, list[str]]:
-    """(code or None, the kinds of values that were mended) of raw values; a pure function, see `Door.admit`."""
+    """(code or None, the kinds of values that were mended) of raw values; a pure function, see `MotionValidator.admit`."""
     before = last or MotionCode()
     mended: list[str] = []
     sure = _floats(confidence, (5,), np.ones(5))

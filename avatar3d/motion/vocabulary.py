@@ -39,7 +39,7 @@ class Vocabulary:
         return {name: place for place, name in enumerate(self.names)}
 
     def to_arkit(self, values: np.ndarray) -> np.ndarray:
-        """(52,) ARKit weights in [0, 1] of (N,) values; what is not finite stays so, for the door to mend.
+        """(52,) ARKit weights in [0, 1] of (N,) values; what is not finite stays so, for the validator to mend.
 
         Raises InputError on another length.
         """

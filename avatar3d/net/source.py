@@ -50,7 +50,7 @@ class NetSource(SourceBase):
                 code = self.buffer.at(now)
                 self.playing = code is not None
                 if code is not None:
-                    self.door.admitted += 1
+                    self.validator.admitted += 1
                     return code
             if now >= deadline:
                 return None
@@ -72,7 +72,7 @@ class NetSource(SourceBase):
             for back in (answer, self.receiver.request()):
                 if back is not None:
                     self._inlet.answer(back, address)
-        self.door.refused = sum(
+        self.validator.refused = sum(
             self.receiver.counts[kind] for kind in ("forged", "replayed", "stale", "flooded", "plain", "encrypted")
         )
 

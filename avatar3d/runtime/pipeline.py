@@ -113,7 +113,7 @@ class Pipeline:
     @property
     def unknown(self) -> Mapping[str, int]:
         """How often the source was sent something under each name that it does not understand."""
-        return getattr(getattr(self._source, "door", None), "unknown", {})
+        return getattr(getattr(self._source, "validator", None), "unknown", {})
 
     def at(self, time_ns: int) -> Moment:
         """The motion for a time on the monotonic clock, ns: foretold from the source, idle where it is silent.

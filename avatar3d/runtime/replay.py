@@ -9,7 +9,7 @@ from dataclasses import replace
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.retarget import HEAD
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 from avatar3d.runtime.pipeline import Source
 
 MAX_CODES = 400_000  # close to two hours at 60 Hz
@@ -19,7 +19,7 @@ DEFAULT_PERIOD_NS = 33_333_333  # between the last code and the first of the nex
 class Replay:
     """Codes of a recording as they fall due; capture times are moved to the monotonic clock, from the first `read` on.
 
-    clock_ns, sleep: for tests. door: of the source it was read from. Raises InputError on an empty recording.
+    clock_ns, sleep: for tests. validator: of the source it was read from. Raises InputError on an empty recording.
     """
 
     live = True
@@ -29,12 +29,12 @@ class Replay:
         codes: Sequence[MotionCode],
         clock_ns: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], None] = time.sleep,
-        door: Door | None = None,
+        validator: MotionValidator | None = None,
     ) -> None:
         if not codes:
             raise InputError("the recording holds no motion code; record it again")
         self._codes = list(codes)
-        self.door = door or Door()
+        self.validator = validator or MotionValidator()
         self._clock_ns, self._sleep = clock_ns, sleep
         self._started_ns: int | None = None
         self._next = 0
@@ -90,6 +90,6 @@ def open_live(text: str) -> Source:
             break
         codes.append(code)
     source.close()
-    replay = Replay(codes, door=source.door)
+    replay = Replay(codes, validator=source.validator)
     replay.dialect = source.dialect
     return replay

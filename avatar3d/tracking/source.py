@@ -41,7 +41,7 @@ class CaptureSource(SourceBase):
                 return None
             code = self._tracker.step(*item).codes.get(self._face)
             if code is not None:
-                self.door.admitted += 1
+                self.validator.admitted += 1
                 return code if self._calibration is None else self._calibration.apply(code)
             if self.live:
                 return None

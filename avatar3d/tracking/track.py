@@ -15,7 +15,7 @@ import numpy as np
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.motion.calibrate import Teacher
 from avatar3d.motion.code import MotionCode, quaternion_matrix
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 from avatar3d.progress import ProgressCallback, silent
 from avatar3d.tracking.follow import FaceFollower
 from avatar3d.tracking.frames import FrameSource, open_video
@@ -68,7 +68,7 @@ class _Seen:
 
 
 class VideoTracker:
-    """The state of tracking one capture: the follower, and a face's track, a door and a sequence for each identity.
+    """The state of tracking one capture: the follower, and a face's track, a validator and a sequence for each identity.
 
     solved: expressions are solved on each person's own head; False: the blendshape network's answers as they are. live: frames
     come as they are taken, so heads are fitted beside them. milliseconds: of the last step, what was looked ahead included.
@@ -83,7 +83,7 @@ class VideoTracker:
         self.follower = FaceFollower(faces, threads)
         self.milliseconds = 0.0
         self._tracks: dict[int, FaceTrack] = {}
-        self._doors: dict[int, Door] = {}
+        self._validators: dict[int, MotionValidator] = {}
         self._ahead: deque[_Seen] = deque()
 
     def know(self, identity: int, teacher: Teacher) -> None:
@@ -119,8 +119,8 @@ class VideoTracker:
         codes: dict[int, MotionCode] = {}
         for identity, (landmarks, weights) in seen.faces.items():
             raw = self._tracks.setdefault(identity, self._new()).code(landmarks, weights, time_ns)
-            door = self._doors.setdefault(identity, Door())
-            code = door.admit(
+            validator = self._validators.setdefault(identity, MotionValidator())
+            code = validator.admit(
                 raw.weights, raw.rotation, raw.translation, raw.gaze, raw.confidence, time_ns,
             )  # fmt: skip
             if code is not None:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.sources.openxr import HTC_EYES, read_android, read_fb2, read_htc
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 from avatar3d.motion.vocabulary import vocabulary
 from avatar3d.xr import openxr
 
@@ -56,7 +56,7 @@ class Fb2Face:
         sources = [xr.FaceTrackingDataSource2FB.VISUAL.value]
         wanted = xr.FaceTrackerCreateInfo2FB(requested_data_sources=sources)
         calls("xrCreateFaceTracker2FB")(session, byref(wanted), byref(self._tracker))
-        self._door, self._moment = Door(), xr.FaceExpressionInfo2FB()
+        self._validator, self._moment = MotionValidator(), xr.FaceExpressionInfo2FB()
         self._state = xr.FaceExpressionWeights2FB(
             weights=(c_float * len(vocabulary("fb2").names))(), confidences=(c_float * FB2_CONFIDENCES)()
         )
@@ -65,7 +65,7 @@ class Fb2Face:
         """See FaceReader."""
         self._moment.time = runtime_time
         self._ask(self._tracker, byref(self._moment), byref(self._state))
-        return read_fb2(self._door, self._state, gaze)
+        return read_fb2(self._validator, self._state, gaze)
 
     def close(self) -> None:
         """See FaceReader."""
@@ -83,7 +83,7 @@ class AndroidFace:
         self._tracker = xr.FaceTrackerANDROID()
         wanted = xr.FaceTrackerCreateInfoANDROID()
         calls("xrCreateFaceTrackerANDROID")(session, byref(wanted), byref(self._tracker))
-        self._door, self._moment = Door(), xr.FaceStateGetInfoANDROID()
+        self._validator, self._moment = MotionValidator(), xr.FaceStateGetInfoANDROID()
         count = len(vocabulary("android").names)
         self._values, self._sure = (c_float * count)(), (c_float * ANDROID_CONFIDENCES)()
         self._state = xr.FaceStateANDROID(
@@ -97,7 +97,7 @@ class AndroidFace:
         """See FaceReader."""
         self._moment.time = runtime_time
         self._ask(self._tracker, byref(self._moment), byref(self._state))
-        return read_android(self._door, self._state, gaze)
+        return read_android(self._validator, self._state, gaze)
 
     def close(self) -> None:
         """See FaceReader."""
@@ -113,7 +113,7 @@ class HtcFace:
         xr, calls = openxr.load(), _Calls(instance)
         self._ask, self._destroy = calls("xrGetFacialExpressionsHTC"), calls("xrDestroyFacialTrackerHTC")
         lips = len(vocabulary("htc").names) - HTC_EYES
-        self._door = Door()
+        self._validator = MotionValidator()
         self._parts: list[tuple[Any, Any] | None] = []  # of eyes and lips: tracker and what it tells, None where there is none
         absent: Exception | None = None
         for kind, count in ((xr.FacialTrackingTypeHTC.EYE_DEFAULT, HTC_EYES), (xr.FacialTrackingTypeHTC.LIP_DEFAULT, lips)):
@@ -135,7 +135,7 @@ class HtcFace:
             if part is not None:
                 self._ask(part[0], byref(part[1]))
         eyes, lips = (None if part is None else part[1] for part in self._parts)
-        return read_htc(self._door, eyes, lips, gaze)
+        return read_htc(self._validator, eyes, lips, gaze)
 
     def close(self) -> None:
         """See FaceReader."""

@@ -1,4 +1,4 @@
-"""pyopenxr behind one door: importing it, calling extension functions, and its failures as sentences."""
+"""What the rest needs of pyopenxr: importing it, calling extension functions, and its failures as sentences."""
 
 from __future__ import annotations
 

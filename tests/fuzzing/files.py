@@ -285,7 +285,7 @@ def _numbers(folder: Path) -> Callable[[Random], bytes]:
 
 
 def _parse_plain(data: bytes) -> Avatar:
-    """As the door reads it, without its word on stderr."""
+    """As the validator reads it, without its word on stderr."""
     logging.getLogger("avatar3d.glb").disabled = True
     return parse_glb(data, "case.glb")
 

@@ -18,7 +18,7 @@ from avatar3d.motion.sources.livelink import LiveLinkParser
 from avatar3d.motion.sources.openseeface import RECORD, OpenSeeFaceParser
 from avatar3d.motion.sources.osc import UnifiedParser
 from avatar3d.motion.sources.vmc import VmcParser
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 from avatar3d.motion.vocabulary import vocabulary
 
 
@@ -104,17 +104,17 @@ def openxr_line(extension: str = "XR_FB_face_tracking2") -> bytes:
 
 # Name: (a valid packet, what makes a fresh parser).
 PROTOCOLS: dict[str, tuple[bytes, Callable[[], Callable[[bytes, int], MotionCode | None]]]] = {
-    "livelink": (livelink.pack(sample_code()), lambda: LiveLinkParser(Door())),
-    "ifacialmocap 1": (ifacialmocap.pack(sample_code(), 1), lambda: IFacialMocapParser(Door())),
-    "ifacialmocap 2": (ifacialmocap.pack(sample_code(), 2), lambda: IFacialMocapParser(Door())),
-    "openseeface": (openseeface_record(sample_code()), lambda: OpenSeeFaceParser(Door())),
-    "osc": (unified_bundle(sample_code()), lambda: UnifiedParser(Door())),
-    "vmc": (vmc_bundle(sample_code()), lambda: VmcParser(Door())),
+    "livelink": (livelink.pack(sample_code()), lambda: LiveLinkParser(MotionValidator())),
+    "ifacialmocap 1": (ifacialmocap.pack(sample_code(), 1), lambda: IFacialMocapParser(MotionValidator())),
+    "ifacialmocap 2": (ifacialmocap.pack(sample_code(), 2), lambda: IFacialMocapParser(MotionValidator())),
+    "openseeface": (openseeface_record(sample_code()), lambda: OpenSeeFaceParser(MotionValidator())),
+    "osc": (unified_bundle(sample_code()), lambda: UnifiedParser(MotionValidator())),
+    "vmc": (vmc_bundle(sample_code()), lambda: VmcParser(MotionValidator())),
     "json": (jsonl.to_line(sample_code()).encode(), lambda: _line_parser(jsonl.parse_line)),
     "openxr": (openxr_line(), lambda: _line_parser(openxr.parse_line)),
 }
 
 
-def _line_parser(parse: Callable[[bytes, Door], MotionCode | None]) -> Callable[[bytes, int], MotionCode | None]:
-    door = Door()
-    return lambda data, now_ns: parse(data, door)
+def _line_parser(parse: Callable[[bytes, MotionValidator], MotionCode | None]) -> Callable[[bytes, int], MotionCode | None]:
+    validator = MotionValidator()
+    return lambda data, now_ns: parse(data, validator)

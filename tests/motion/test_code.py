@@ -1,4 +1,4 @@
-"""MotionCode: what is repaired at the door, what is refused, and the quaternion axioms everything rests on."""
+"""MotionCode: what validation mends, what is refused, and the quaternion axioms everything rests on."""
 
 import numpy as np
 import pytest

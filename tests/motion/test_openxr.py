@@ -14,7 +14,7 @@ from avatar3d.motion.code import ARKIT_INDEX, look_angles
 from avatar3d.motion.csv import head_angles
 from avatar3d.motion.sources import open_source
 from avatar3d.motion.sources.openxr import gaze_angles, head_pose, read_android, read_fb2, read_htc
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 from avatar3d.motion.vocabulary import vocabulary
 
 xr = pytest.importorskip("xr.typedefs")
@@ -28,12 +28,12 @@ def test_fb2_weights_confidences_and_gaze():
     weights = [0.0] * 70
     weights[vocabulary("fb2").index["JAW_DROP"]] = 0.5
     structure = xr.FaceExpressionWeights2FB(weights=weights, confidences=[0.25, 0.75], is_valid=1, time=123)
-    code = read_fb2(Door(), structure, quaternion((0, 1, 0), 0.2))
+    code = read_fb2(MotionValidator(), structure, quaternion((0, 1, 0), 0.2))
     assert code.weights[ARKIT_INDEX["jawOpen"]] == 0.5 and code.weights.sum() == 0.5 and code.time_ns == 123
     np.testing.assert_allclose(code.confidence, [0.75, 0.75, 0.25, 0.25, 0])
     np.testing.assert_allclose(code.gaze + look_angles(code.weights), [[0.2, 0]] * 2, atol=1e-9)
     structure.is_valid = 0
-    assert read_fb2(Door(), structure) is None
+    assert read_fb2(MotionValidator(), structure) is None
 
 
 def test_htc_eyes_and_lips_come_from_two_structures():
@@ -41,11 +41,11 @@ def test_htc_eyes_and_lips_come_from_two_structures():
     eyes[0], lips[3] = 0.75, 0.5  # left blink, jaw open
     eye = xr.FacialExpressionsHTC(is_active=1, sample_time=5, expression_weightings=eyes)
     lip = xr.FacialExpressionsHTC(is_active=1, sample_time=9, expression_weightings=lips)
-    code = read_htc(Door(), eye, lip)
+    code = read_htc(MotionValidator(), eye, lip)
     assert code.weights[ARKIT_INDEX["eyeBlinkLeft"]] == 0.75 and code.weights[ARKIT_INDEX["jawOpen"]] == 0.5
     assert code.time_ns == 9 and code.confidence[0] == 0  # no brow
-    assert read_htc(Door(), eye, None).weights.sum() == 0.75
-    assert read_htc(Door(), None, None) is None
+    assert read_htc(MotionValidator(), eye, None).weights.sum() == 0.75
+    assert read_htc(MotionValidator(), None, None) is None
 
 
 def test_android_parameters_are_read_through_the_pointer():
@@ -57,11 +57,11 @@ def test_android_parameters_are_read_through_the_pointer():
         parameters_capacity_input=68, parameters_count_output=68, parameters=pointers[0], sample_time=7, is_valid=1,
         region_confidences_capacity_input=3, region_confidences_count_output=3, region_confidences=pointers[1],
     )  # fmt: skip
-    code = read_android(Door(), structure)
+    code = read_android(MotionValidator(), structure)
     assert code.weights[ARKIT_INDEX["tongueOut"]] == 0.5 and code.time_ns == 7
     np.testing.assert_allclose(code.confidence, [0.9, 0.9, 0.5, 0.5, 0], atol=1e-6)
     structure.parameters_count_output = 0
-    assert read_android(Door(), structure) is None
+    assert read_android(MotionValidator(), structure) is None
 
 
 def test_gaze_and_head_turn_into_our_axes():

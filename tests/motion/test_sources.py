@@ -28,7 +28,7 @@ from avatar3d.motion.sources.livelink import LiveLinkParser
 from avatar3d.motion.sources.openseeface import OpenSeeFaceParser
 from avatar3d.motion.sources.osc import UnifiedParser
 from avatar3d.motion.sources.vmc import SILENT_NS, VmcParser
-from avatar3d.motion.validation import MAX_UNKNOWN, Door, unknown_lines
+from avatar3d.motion.validation import MAX_UNKNOWN, MotionValidator, unknown_lines
 
 
 def whole_gaze(code: MotionCode) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_a_live_link_packet_byte_by_byte():
     head = b"\x06" + struct.pack(">i", 36) + b"A" * 36 + struct.pack(">i", 6) + b"iPhone"
     packet = head + struct.pack(">ifiiB", 120, 0.5, 60, 1, 61) + values.astype(">f4").tobytes()
     assert len(packet) == 312  # what the app sends under that name
-    parser = LiveLinkParser(Door())
+    parser = LiveLinkParser(MotionValidator())
     code = parser(packet, 10_000_000_000)
     assert parser.subject == "iPhone"
     assert code.weights[ARKIT_INDEX["jawOpen"]] == 0.5 and code.weights[ARKIT_INDEX["jawLeft"]] == 0.25
@@ -73,7 +73,7 @@ def test_a_live_link_packet_byte_by_byte():
 
 
 def test_live_link_times_follow_the_phone_not_the_network():
-    parser, code, times = LiveLinkParser(Door()), sample_code(), []
+    parser, code, times = LiveLinkParser(MotionValidator()), sample_code(), []
     delays = (5, 25, 1, 40, 3)
     for index, delay_ms in enumerate(delays):
         sent = 20_000_000_000 + index * 1_000_000_000 // 60
@@ -84,13 +84,13 @@ def test_live_link_times_follow_the_phone_not_the_network():
 
 def test_live_link_keeps_to_one_subject():
     first, second = livelink.pack(sample_code(), "Ann"), livelink.pack(sample_code(), "Ben")
-    parser = LiveLinkParser(Door())
+    parser = LiveLinkParser(MotionValidator())
     assert parser(first, 1) and parser(second, 2) is None and parser(first, 3)
-    assert LiveLinkParser(Door(), "Ben")(first, 1) is None
+    assert LiveLinkParser(MotionValidator(), "Ben")(first, 1) is None
 
 
 def test_ifacialmocap_moves_the_neck_not_the_nose():
-    parser = IFacialMocapParser(Door())
+    parser = IFacialMocapParser(MotionValidator())
     still = b"jawOpen&50|=head#0,0,0,0.01,0.02,-0.5|rightEye#0,0,0|leftEye#0,0,0"
     moved = b"jawOpen&50|=head#0,0,0,0.04,0.02,-0.5|rightEye#10,5,0|leftEye#10,5,0"
     np.testing.assert_array_equal(parser(still, 1).translation, 0)
@@ -101,7 +101,7 @@ def test_ifacialmocap_moves_the_neck_not_the_nose():
 
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_openseeface_points_give_gaze_whatever_its_axes(mirrored):
-    code = OpenSeeFaceParser(Door())(openseeface_record(sample_code(), mirrored=mirrored), 1)
+    code = OpenSeeFaceParser(MotionValidator())(openseeface_record(sample_code(), mirrored=mirrored), 1)
     np.testing.assert_allclose(code.gaze, [[0.1, -0.05]] * 2, atol=1e-5)
     np.testing.assert_allclose(head_angles(code.rotation), [0.3, -0.1, 0.2], atol=1e-5)
     expected = {"eyeBlinkRight": 0.1, "eyeBlinkLeft": 0.2, "jawOpen": 0.4, "mouthSmileLeft": 0.4}
@@ -110,13 +110,13 @@ def test_openseeface_points_give_gaze_whatever_its_axes(mirrored):
 
 def test_openseeface_follows_the_face_asked_for():
     both = openseeface_record(sample_code(), 3) + openseeface_record(MotionCode(), 5)
-    assert head_angles(OpenSeeFaceParser(Door(), 5)(both, 1).rotation)[0] == pytest.approx(0, abs=1e-5)
-    assert head_angles(OpenSeeFaceParser(Door())(both, 1).rotation)[0] == pytest.approx(0.3, abs=1e-5)
-    assert OpenSeeFaceParser(Door(), 4)(both, 1) is None
+    assert head_angles(OpenSeeFaceParser(MotionValidator(), 5)(both, 1).rotation)[0] == pytest.approx(0, abs=1e-5)
+    assert head_angles(OpenSeeFaceParser(MotionValidator())(both, 1).rotation)[0] == pytest.approx(0.3, abs=1e-5)
+    assert OpenSeeFaceParser(MotionValidator(), 4)(both, 1) is None
 
 
 def test_osc_parameters_in_their_many_forms():
-    parser = UnifiedParser(Door())
+    parser = UnifiedParser(MotionValidator())
 
     def weight(name: str, *messages: tuple[object, ...]) -> float:
         return parser(osc_bundle(*messages), 1).weights[ARKIT_INDEX[name]]
@@ -139,61 +139,61 @@ def test_osc_parameters_in_their_many_forms():
 
 
 def test_osc_both_eyes_turn_together_and_strange_names_are_counted():
-    door = Door()
-    parser, path = UnifiedParser(door), "/avatar/parameters/FT/v2/"
+    validator = MotionValidator()
+    parser, path = UnifiedParser(validator), "/avatar/parameters/FT/v2/"
     both = parser(osc_bundle((path + "EyeX", 0.3), (path + "EyeY", -0.2)), 1)
-    each = UnifiedParser(Door())(osc_bundle(*((f"{path}Eye{side}{axis}", value) for side in ("Left", "Right")
+    each = UnifiedParser(MotionValidator())(osc_bundle(*((f"{path}Eye{side}{axis}", value) for side in ("Left", "Right")
                                               for axis, value in (("X", 0.3), ("Y", -0.2)))), 1)  # fmt: skip
     np.testing.assert_array_equal(both.gaze, each.gaze)
     assert (both.gaze[:, 0] < 0).all() and (both.gaze[:, 1] < 0).all()
     for number in range(200):
         parser(osc_bundle((path + "PupilDilation", 0.5), (f"/strange/{number}" + "x" * 100, 1.0)), 2)
-    assert door.unknown["FT/v2/PupilDilation"] == 200
-    assert sum(door.unknown.values()) == 400
-    assert len(door.unknown) <= MAX_UNKNOWN + 1 and all(len(name) <= 40 for name in door.unknown)
-    assert "FT/v2/PupilDilation (200)" in unknown_lines(door.unknown)[0]
+    assert validator.unknown["FT/v2/PupilDilation"] == 200
+    assert sum(validator.unknown.values()) == 400
+    assert len(validator.unknown) <= MAX_UNKNOWN + 1 and all(len(name) <= 40 for name in validator.unknown)
+    assert "FT/v2/PupilDilation (200)" in unknown_lines(validator.unknown)[0]
     assert unknown_lines({}) == []
 
 
 def test_vmc_presets_go_on_beside_arkit_clips():
-    door = Door()
-    parser = VmcParser(door)
+    validator = MotionValidator()
+    parser = VmcParser(validator)
     clips = [("/VMC/Ext/Blend/Val", name, value) for name, value in (
         ("A", 1.0), ("Joy", 0.5), ("jawOpen", 0.0), ("browInnerUp", 0.25), ("mouthSmileLeft", 0.9), ("MyClip", 1.0),
     )]  # fmt: skip
     weights = parser(osc_bundle(*clips, ("/VMC/Ext/Blend/Apply",)), 1).weights
     expected = {"jawOpen": 0.7, "browInnerUp": 0.25, "mouthSmileLeft": 0.9, "mouthSmileRight": 0.4}
     assert {name: weights[ARKIT_INDEX[name]] for name in expected} == pytest.approx(expected)
-    assert dict(door.unknown) == {"MyClip": 1}
+    assert dict(validator.unknown) == {"MyClip": 1}
 
 
 def test_ifacialmocap_reads_decimal_commas_where_they_leave_no_doubt():
-    def read(*fields: str) -> tuple[MotionCode, Door]:
-        door = Door()
-        return IFacialMocapParser(door)("|".join(("jawOpen&50,5", *fields)).encode(), 1), door
+    def read(*fields: str) -> tuple[MotionCode, MotionValidator]:
+        validator = MotionValidator()
+        return IFacialMocapParser(validator)("|".join(("jawOpen&50,5", *fields)).encode(), 1), validator
 
     point, _ = read("=head#-10.5,20.25,0.5,0.1,0.2,0.3", "rightEye#1.5,2.5,0.0", "leftEye#1.5,2.5,0.0")
-    comma, door = read("=head#-10,5,20,25,0,5,0,1,0,2,0,3", "rightEye#1,5,2,5,0,0", "leftEye#1,5,2,5,0,0")
+    comma, validator = read("=head#-10,5,20,25,0,5,0,1,0,2,0,3", "rightEye#1,5,2,5,0,0", "leftEye#1,5,2,5,0,0")
     assert comma.weights[ARKIT_INDEX["jawOpen"]] == pytest.approx(0.505)
     np.testing.assert_allclose(comma.rotation, point.rotation)
     np.testing.assert_allclose(comma.gaze, point.gaze)
-    assert not door.unknown
-    doubtful, door = read("=head#-10,5,20,0,0,0,0", "smell_L&3", "nose#1,2,3")  # nobody can say which comma is which
+    assert not validator.unknown
+    doubtful, validator = read("=head#-10,5,20,0,0,0,0", "smell_L&3", "nose#1,2,3")  # nobody can say which comma is which
     np.testing.assert_array_equal(doubtful.rotation, [0, 0, 0, 1])
-    assert dict(door.unknown) == {"head": 1, "smell_L": 1, "nose": 1}
+    assert dict(validator.unknown) == {"head": 1, "smell_L": 1, "nose": 1}
     whole, _ = read("=head#-10,20,5,0,0,0")
     assert head_angles(whole.rotation)[0] == pytest.approx(math.radians(20))
 
 
 def test_osc_gaze_turns_to_the_users_side():
-    code = UnifiedParser(Door())(osc_message("/tracking/eye/LeftRightPitchYaw", 10.0, 20.0, 10.0, 20.0), 1)
+    code = UnifiedParser(MotionValidator())(osc_message("/tracking/eye/LeftRightPitchYaw", 10.0, 20.0, 10.0, 20.0), 1)
     np.testing.assert_allclose(np.degrees(code.gaze), [[-20, -10]] * 2)  # down, and to the user's right, our −X
-    code = UnifiedParser(Door())(unified_bundle(MotionCode()), 1)
+    code = UnifiedParser(MotionValidator())(unified_bundle(MotionCode()), 1)
     np.testing.assert_array_equal(code.gaze, np.zeros((2, 2)))
 
 
 def test_vmc_waits_for_apply_and_falls_back_on_presets():
-    parser = VmcParser(Door())
+    parser = VmcParser(MotionValidator())
     assert parser(osc_message("/VMC/Ext/Blend/Val", "Blink_L", 1.0), 1).weights[ARKIT_INDEX["eyeBlinkLeft"]] == 1
     vowel = osc_bundle(("/VMC/Ext/Blend/Val", "aa", 1.0), ("/VMC/Ext/Blend/Apply",))
     assert parser(vowel, 2).weights[ARKIT_INDEX["jawOpen"]] == 0.7
@@ -204,7 +204,7 @@ def test_vmc_waits_for_apply_and_falls_back_on_presets():
 
 
 def test_vmc_bones_add_up():
-    parser = VmcParser(Door())
+    parser = VmcParser(MotionValidator())
     quarter = (0.0, float(np.sin(0.1)), 0.0, float(np.cos(0.1)))  # 0.2 rad to the avatar's right
     bones = [("/VMC/Ext/Bone/Pos", name, 0.0, 0.0, 0.0, *quarter) for name in ("Neck", "Head", "LeftEye", "RightEye")]
     code = parser(osc_bundle(*bones), 1)
@@ -219,7 +219,7 @@ def test_a_socket_source_reads_what_is_sent_to_it():
             sender.sendto(packet, ("127.0.0.1", source.port))
         code = source.read(20.0)
         np.testing.assert_allclose(code.weights, sample_code().weights, atol=1e-6)
-        assert (source.received, source.ignored, source.door.admitted) == (2, 1, 1)
+        assert (source.received, source.ignored, source.validator.admitted) == (2, 1, 1)
     assert source.ended and source.read(0.0) is None
 
 
@@ -326,7 +326,7 @@ class Counting(SourceBase):
 def test_a_source_of_ones_own_needs_no_more_than_read():
     with Counting() as source:
         assert [code.sequence for code in source] == [1, 2, 3]
-    assert source.ended and source.live and source.door.refused == 0
+    assert source.ended and source.live and source.validator.refused == 0
 
 
 def test_plug_ins_are_found_by_entry_point(monkeypatch):

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.retarget import HEAD
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 from avatar3d.text import whole_number
 
 LOOPBACK = "127.0.0.1"
@@ -31,13 +31,13 @@ class MotionSource(Protocol):
     """Gives motion codes of one face.
 
     live: codes come as time passes and `read` waits for the next; otherwise the source is a recording, read as fast as wanted.
-    dialect: what its weights mean, see motion/retarget. ended: no code will come any more. door: counts of codes admitted,
+    dialect: what its weights mean, see motion/retarget. ended: no code will come any more. validator: counts of codes admitted,
     mended and refused.
     """
 
     live: bool
     dialect: str
-    door: Door
+    validator: MotionValidator
 
     @property
     def ended(self) -> bool: ...
@@ -50,7 +50,7 @@ class MotionSource(Protocol):
 
 
 NEEDED = ("read", "close", "ended")  # of an object that a program drives a head with
-NEEDED_BY_COMMANDS = (*NEEDED, "live", "dialect", "door")
+NEEDED_BY_COMMANDS = (*NEEDED, "live", "dialect", "validator")
 
 
 def check_source(source: object, names: Sequence[str] = NEEDED) -> MotionSource:
@@ -73,9 +73,9 @@ class SourceBase:
     _closed = False
 
     @cached_property
-    def door(self) -> Door:
-        """Counts of codes admitted, mended and refused; `door.admit` makes codes of raw values."""
-        return Door()
+    def validator(self) -> MotionValidator:
+        """Counts of codes admitted, mended and refused; `validator.admit` makes codes of raw values."""
+        return MotionValidator()
 
     @property
     def ended(self) -> bool:
@@ -108,11 +108,11 @@ class Recording(SourceBase):
 
     live = False
 
-    def __init__(self, codes: list[MotionCode], door: Door | None = None) -> None:
-        self.door = door or Door()
+    def __init__(self, codes: list[MotionCode], validator: MotionValidator | None = None) -> None:
+        self.validator = validator or MotionValidator()
         self.codes = codes
         self._next = 0
-        self.door.admitted = len(codes)
+        self.validator.admitted = len(codes)
 
     @property
     def ended(self) -> bool:
@@ -191,9 +191,9 @@ class Parser(Protocol):
 class DatagramSource(SourceBase):
     """Codes from UDP datagrams on one port. received, ignored: datagrams, and those that gave no code."""
 
-    def __init__(self, address: tuple[str, int], make_parser: Callable[[Door], Parser], text: str) -> None:
+    def __init__(self, address: tuple[str, int], make_parser: Callable[[MotionValidator], Parser], text: str) -> None:
         super().__init__()
-        self._parser = make_parser(self.door)
+        self._parser = make_parser(self.validator)
         self.received = 0
         self.ignored = 0
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET

@@ -6,7 +6,7 @@ from avatar3d.errors import InputError
 from avatar3d.motion.csv import read_motion_csv
 from avatar3d.motion.jsonl import read_motion_jsonl
 from avatar3d.motion.sources.base import Recording, Spec
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 
 
 def open_csv(spec: Spec) -> Recording:
@@ -27,5 +27,5 @@ def open_csv(spec: Spec) -> Recording:
 def open_json(spec: Spec) -> Recording:
     """A recording in JSON lines."""
     spec.only()
-    door = Door()
-    return Recording(read_motion_jsonl(spec.target, door), door)
+    validator = MotionValidator()
+    return Recording(read_motion_jsonl(spec.target, validator), validator)

@@ -16,7 +16,7 @@ import numpy as np
 from avatar3d.errors import InputError
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, head_angles, head_rotation, look_angles, quaternion_matrix
 from avatar3d.motion.sources.base import DatagramSource, Spec
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 
 DEFAULT_PORT = 49_983
 GREETING = b"iFacialMocap_sahuasouryya9218sauhuiayeta91555dy3719|sendDataVersion=v2"
@@ -30,8 +30,8 @@ class IFacialMocapParser:
 
     partial = False
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, validator: MotionValidator) -> None:
+        self._validator = validator
         self._rest: np.ndarray | None = None
 
     def __call__(self, data: bytes, now_ns: int) -> MotionCode | None:
@@ -47,7 +47,7 @@ class IFacialMocapParser:
                 if group in GROUPS:
                     groups[group] = _numbers(numbers, GROUPS[group])
                 if not groups.get(group):
-                    self._door.not_understood(group)
+                    self._validator.not_understood(group)
                 continue
             # Percentages are never negative in version 1, whose sign is the separator.
             name, sign, value = part.strip().partition("&" if "&" in part else "-")
@@ -56,7 +56,7 @@ class IFacialMocapParser:
                 weights[place] = _number(value.replace(",", ".")) / 100
                 found += 1
             elif sign:
-                self._door.not_understood(name)
+                self._validator.not_understood(name)
         if not found:
             return None
         rotation = translation = gaze = None
@@ -72,7 +72,7 @@ class IFacialMocapParser:
         if all(len(eye) >= 2 and all(map(math.isfinite, eye[:2])) for eye in eyes):
             whole = np.radians([[eye[1], -eye[0]] for eye in eyes])
             gaze = whole - look_angles(np.nan_to_num(np.clip(weights, 0, 1)))
-        return self._door.admit(weights, rotation, translation, gaze, time_ns=now_ns)
+        return self._validator.admit(weights, rotation, translation, gaze, time_ns=now_ns)
 
 
 def pack(code: MotionCode, version: int = 2) -> bytes:

@@ -16,7 +16,7 @@ import numpy as np
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.csv import angle_columns, from_angle_columns
 from avatar3d.motion.sources.base import ClockOffset, DatagramSource, Spec
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 
 DEFAULT_PORT = 11_111
 VERSION = 6
@@ -33,8 +33,8 @@ class LiveLinkParser:
 
     partial = False
 
-    def __init__(self, door: Door, subject: str | None = None) -> None:
-        self._door = door
+    def __init__(self, validator: MotionValidator, subject: str | None = None) -> None:
+        self._validator = validator
         self.subject = subject
         self._clock = ClockOffset()
 
@@ -54,7 +54,7 @@ class LiveLinkParser:
         if np.isfinite(angles).all() and np.abs(angles).max() < 100 and np.isfinite(weights).all():
             rotation, gaze = from_angle_columns(angles.tolist(), np.clip(weights, 0, 1))
         time_ns = self._clock.local(round(seconds * 1e9), now_ns) if seconds is not None else now_ns
-        return self._door.admit(weights, rotation, None, gaze, time_ns=time_ns)
+        return self._validator.admit(weights, rotation, None, gaze, time_ns=time_ns)
 
 
 def unpack(data: bytes) -> tuple[str, float | None, np.ndarray] | None:
@@ -105,4 +105,6 @@ def _packed_string(text: str) -> bytes:
 def open_livelink(spec: Spec) -> DatagramSource:
     """Listen for the app; `?subject=NAME` picks one of several phones."""
     spec.only("subject")
-    return DatagramSource(spec.address(DEFAULT_PORT), lambda door: LiveLinkParser(door, spec.options.get("subject")), spec.text)
+    return DatagramSource(
+        spec.address(DEFAULT_PORT), lambda validator: LiveLinkParser(validator, spec.options.get("subject")), spec.text
+    )

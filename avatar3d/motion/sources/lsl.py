@@ -69,7 +69,7 @@ class LeaningSource(SourceBase):
     def __init__(self, source: MotionSource, take_scores: object, gains: Mapping[str, float], bound: float) -> None:
         self.source = source
         super().__init__()
-        self.live, self.door, self.dialect = source.live, source.door, source.dialect
+        self.live, self.validator, self.dialect = source.live, source.validator, source.dialect
         self._take, self._gains, self._bound = take_scores, dict(gains), bound
         self._baseline, self._score, self._last_s = Baseline(), 0.0, -math.inf
 

@@ -18,7 +18,7 @@ import numpy as np
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode
 from avatar3d.motion.rotation import matrix_quaternion
 from avatar3d.motion.sources.base import ClockOffset, DatagramSource, Spec
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 
 DEFAULT_PORT = 11_573
 MAX_FACE = 10**9  # an id; the sender counts up
@@ -47,8 +47,8 @@ class OpenSeeFaceParser:
 
     partial = False
 
-    def __init__(self, door: Door, face: int | None = None) -> None:
-        self._door = door
+    def __init__(self, validator: MotionValidator, face: int | None = None) -> None:
+        self._validator = validator
         self.face = face
         self._clock = ClockOffset()
         self._rest: np.ndarray | None = None
@@ -89,7 +89,7 @@ class OpenSeeFaceParser:
         seconds = float(record["time"])
         timed = math.isfinite(seconds) and abs(seconds) < MAX_TIME_S
         time_ns = self._clock.local(round(seconds * 1e9), now_ns) if timed else now_ns
-        return self._door.admit(
+        return self._validator.admit(
             _weights(record["eye_open"], record["features"]), rotation, translation, gaze,
             np.array([sure, sure, sure, 0.0, head_sure]), time_ns,
         )  # fmt: skip
@@ -164,4 +164,4 @@ def open_openseeface(spec: Spec) -> DatagramSource:
     """Listen for facetracker; `?face=ID` picks one of several faces."""
     spec.only("face")
     face = spec.integer("face", 0, 0, MAX_FACE) if "face" in spec.options else None
-    return DatagramSource(spec.address(DEFAULT_PORT), lambda door: OpenSeeFaceParser(door, face), spec.text)
+    return DatagramSource(spec.address(DEFAULT_PORT), lambda validator: OpenSeeFaceParser(validator, face), spec.text)

@@ -19,7 +19,7 @@ from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.jsonl import read_lines, read_object
 from avatar3d.motion.sources.base import Recording, Spec
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 from avatar3d.motion.vocabulary import vocabulary
 
 # Extension: the vocabulary of its weights.
@@ -28,10 +28,10 @@ HTC_EYES = 14
 
 
 def weights_code(
-    door: Door, extension: str, weights: Sequence[float], confidence: Sequence[float] | None, time_ns: int,
+    validator: MotionValidator, extension: str, weights: Sequence[float], confidence: Sequence[float] | None, time_ns: int,
     gaze: Sequence[float] | None = None,
 ) -> MotionCode | None:  # fmt: skip
-    """The code of an extension's weights in its own order; None when their number is wrong or the door refuses them.
+    """The code of an extension's weights in its own order; None when their number is wrong or the validator refuses them.
 
     confidence: two values (lower, upper face) or three (lower, left upper, right upper), as the extensions have them.
     gaze: quaternion xyzw of XR_EXT_eye_gaze_interaction's pose in the head's (view) space. Raises KeyError on an unknown
@@ -49,7 +49,7 @@ def weights_code(
     if gaze is not None:
         angles = gaze_angles(gaze)
         measured = None if angles is None else angles - look_angles(np.nan_to_num(np.clip(arkit, 0, 1)))
-    return door.admit(arkit, gaze=measured, confidence=_regions(confidence, table.missing), time_ns=time_ns)
+    return validator.admit(arkit, gaze=measured, confidence=_regions(confidence, table.missing), time_ns=time_ns)
 
 
 def _regions(confidence: Sequence[float] | None, missing: dict[str, str]) -> np.ndarray:
@@ -83,15 +83,17 @@ def head_pose(orientation: Sequence[float], position: Sequence[float]) -> tuple[
     return np.array([-x, y, -z, w], dtype=np.float64), np.array([-position[0], position[1], -position[2]], dtype=np.float64)
 
 
-def read_fb2(door: Door, structure: object, gaze: Sequence[float] | None = None) -> MotionCode | None:
+def read_fb2(validator: MotionValidator, structure: object, gaze: Sequence[float] | None = None) -> MotionCode | None:
     """The code of an `xr.FaceExpressionWeights2FB`; None while it is not valid."""
     if not structure.is_valid:  # type: ignore[attr-defined]
         return None
     weights, confidence = list(structure.weights), list(structure.confidences)  # type: ignore[attr-defined]
-    return weights_code(door, "XR_FB_face_tracking2", weights, confidence, int(structure.time), gaze)  # type: ignore[attr-defined]
+    return weights_code(validator, "XR_FB_face_tracking2", weights, confidence, int(structure.time), gaze)  # type: ignore[attr-defined]
 
 
-def read_htc(door: Door, eyes: object | None, lips: object | None, gaze: Sequence[float] | None = None) -> MotionCode | None:
+def read_htc(
+    validator: MotionValidator, eyes: object | None, lips: object | None, gaze: Sequence[float] | None = None
+) -> MotionCode | None:
     """The code of two `xr.FacialExpressionsHTC`, eyes and lips, each None where the headset has none; None while both sleep."""
     count = len(vocabulary("htc").names)
     weights, awake, when = np.zeros(count), False, 0
@@ -103,17 +105,17 @@ def read_htc(door: Door, eyes: object | None, lips: object | None, gaze: Sequenc
             return None
         weights[places] = values
         awake, when = True, max(when, int(structure.sample_time))  # type: ignore[attr-defined]
-    return weights_code(door, "XR_HTC_facial_tracking", weights.tolist(), None, when, gaze) if awake else None
+    return weights_code(validator, "XR_HTC_facial_tracking", weights.tolist(), None, when, gaze) if awake else None
 
 
-def read_android(door: Door, structure: object, gaze: Sequence[float] | None = None) -> MotionCode | None:
+def read_android(validator: MotionValidator, structure: object, gaze: Sequence[float] | None = None) -> MotionCode | None:
     """The code of an `xr.FaceStateANDROID`; None while it is not valid."""
     if not structure.is_valid:  # type: ignore[attr-defined]
         return None
     weights = _floats(structure.parameters, structure.parameters_count_output)  # type: ignore[attr-defined]
     confidence = _floats(structure.region_confidences, structure.region_confidences_count_output)  # type: ignore[attr-defined]
     when = int(structure.sample_time)  # type: ignore[attr-defined]
-    return weights_code(door, "XR_ANDROID_face_tracking", weights, confidence or None, when, gaze)
+    return weights_code(validator, "XR_ANDROID_face_tracking", weights, confidence or None, when, gaze)
 
 
 def _floats(pointer: object, count: int) -> list[float]:
@@ -123,7 +125,7 @@ def _floats(pointer: object, count: int) -> list[float]:
     return list(ctypes.cast(pointer, ctypes.POINTER(ctypes.c_float))[:count])  # type: ignore[arg-type]
 
 
-def parse_line(data: bytes, door: Door) -> MotionCode | None:
+def parse_line(data: bytes, validator: MotionValidator) -> MotionCode | None:
     """The code of one recorded line, or None where it is not one."""
     value = read_object(data)
     if value is None or value.get("extension") not in tuple(EXTENSIONS):
@@ -131,7 +133,7 @@ def parse_line(data: bytes, door: Door) -> MotionCode | None:
     when, weights, confidence = value.get("time", 0), value.get("weights"), value.get("confidence")
     if not _are_numbers([when]) or weights is None or not all(_are_numbers(item) for item in (weights, confidence or [])):
         return None
-    return weights_code(door, value["extension"], weights, confidence, int(when), value.get("gaze"))
+    return weights_code(validator, value["extension"], weights, confidence, int(when), value.get("gaze"))
 
 
 def _are_numbers(values: object) -> bool:
@@ -149,5 +151,5 @@ def open_openxr(spec: Spec) -> Recording:
     spec.only()
     if not spec.target:
         raise InputError("openxr: needs a file of recorded weights, such as openxr:face.jsonl; avatar3d xr reads live ones")
-    door = Door()
-    return Recording(read_lines(spec.target, lambda data: parse_line(data, door), f"weights of {', '.join(EXTENSIONS)}"))
+    validator = MotionValidator()
+    return Recording(read_lines(spec.target, lambda data: parse_line(data, validator), f"weights of {', '.join(EXTENSIONS)}"))

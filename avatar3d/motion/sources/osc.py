@@ -4,7 +4,7 @@
 (configs/vocabularies/unified.yaml) or of the eyes: EyeLeftX (right of the user is +), EyeLeftY (up is +), EyeX and EyeY for both,
 EyeOpenLeft, EyeLidLeft (0.75 is open, 1 wide); `/tracking/eye/LeftRightPitchYaw` four degrees (down and right are +) and
 `/tracking/eye/EyesClosedAmount`. Parameters packed into booleans (NAME1, NAME2, NAME4, NAMENegative) are not read: turn them
-off in the sender, or use the float ones. Other names are counted at the door.
+off in the sender, or use the float ones. Other names are counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.sources.base import DatagramSource, Spec
 from avatar3d.motion.sources.osc_packet import messages, need_osc, number
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 from avatar3d.motion.vocabulary import vocabulary
 
 DEFAULT_PORT = 9000  # where VRChat listens
@@ -30,9 +30,9 @@ class UnifiedParser:
 
     partial = True
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, validator: MotionValidator) -> None:
         need_osc()
-        self._door = door
+        self._validator = validator
         self._vocabulary = vocabulary("unified")
         self._index = self._vocabulary.index
         self._values = np.zeros(len(self._vocabulary.names))
@@ -44,15 +44,15 @@ class UnifiedParser:
         for address, arguments in messages(data):
             values = [number(argument) for argument in arguments]
             if not values or any(value is None or not math.isfinite(value) for value in values):
-                self._door.not_understood(address)
+                self._validator.not_understood(address)
                 continue
             known = self._take(address, [value for value in values if value is not None])
             if not known:
-                self._door.not_understood(address.removeprefix(_PREFIX))
+                self._validator.not_understood(address.removeprefix(_PREFIX))
             changed = known or changed
         if not changed:
             return None
-        return self._door.admit(self._vocabulary.to_arkit(self._values), gaze=self._gaze, time_ns=now_ns)
+        return self._validator.admit(self._vocabulary.to_arkit(self._values), gaze=self._gaze, time_ns=now_ns)
 
     def _take(self, address: str, values: list[float]) -> bool:
         if address == "/tracking/eye/LeftRightPitchYaw" and len(values) == 4:

@@ -3,7 +3,7 @@
 `/VMC/Ext/Blend/Val string float` and `/VMC/Ext/Blend/Apply`; `/VMC/Ext/Bone/Pos string p.xyz q.xyzw` (protocol.vmc.info,
 marionette). Blend names: ARKit's own ("perfect sync"), without regard to case, and the presets of VRM 0 and 1, which carry less; of
 a weight that both give the larger counts, and names of a kind that has not come for a while beside the other are left out. Other
-clips are counted at the door. Bones are local rotations in Unity's axes (left-handed, +X the avatar's right): the head's turn is
+clips are counted. Bones are local rotations in Unity's axes (left-handed, +X the avatar's right): the head's turn is
 Neck · Head, without the body's.
 """
 
@@ -15,7 +15,7 @@ from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_MAX_RAD, MotionC
 from avatar3d.motion.rotation import IDENTITY, multiply
 from avatar3d.motion.sources.base import DatagramSource, Spec
 from avatar3d.motion.sources.osc_packet import messages, need_osc, number
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 
 DEFAULT_PORT = 39_539
 _ARKIT_LOWER = {name.lower(): place for place, name in enumerate(ARKIT_NAMES)}
@@ -47,9 +47,9 @@ class VmcParser:
 
     partial = True
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, validator: MotionValidator) -> None:
         need_osc()
-        self._door = door
+        self._validator = validator
         self._exact: dict[int, float] = {}  # by place in ARKit's order
         self._preset: dict[str, float] = {}
         self._exact_ns = self._preset_ns = 0  # when each kind last came
@@ -68,7 +68,7 @@ class VmcParser:
                 apply = self._sends_apply = True
         if not (apply or (changed and not self._sends_apply)) or not (self._exact or self._preset or self._bones):
             return None
-        return self._door.admit(self._weights(), self._head(), None, self._gaze(), time_ns=now_ns)
+        return self._validator.admit(self._weights(), self._head(), None, self._gaze(), time_ns=now_ns)
 
     def _blend(self, name: object, value: float | None, now_ns: int) -> bool:
         if not isinstance(name, str) or value is None or not np.isfinite(value):
@@ -80,7 +80,7 @@ class VmcParser:
         if key in PRESETS:
             self._preset[key], self._preset_ns = value, now_ns
             return True
-        self._door.not_understood(name)
+        self._validator.not_understood(name)
         return False
 
     def _bone(self, name: object, values: list[float | None]) -> bool:

@@ -1,4 +1,4 @@
-"""The door: what is mended, what is refused, and that both are counted."""
+"""Validation: what is mended, what is refused, and that both are counted."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from avatar3d.motion.code import MotionCode
-from avatar3d.motion.validation import Door
+from avatar3d.motion.validation import MotionValidator
 
 any_float = st.floats(allow_nan=True, allow_infinity=True, width=64)
 
@@ -19,22 +19,22 @@ def with_value(place: int, value: float) -> np.ndarray:
 
 
 def test_a_whole_code_passes_untouched():
-    door = Door()
-    code = door.admit(np.full(52, 0.25), [0, 0, 0, 1], [0, 0.1, 0], np.zeros((2, 2)), np.full(5, 0.5), 7)
-    assert (door.admitted, door.refused, dict(door.repaired)) == (1, 0, {})
+    validator = MotionValidator()
+    code = validator.admit(np.full(52, 0.25), [0, 0, 0, 1], [0, 0.1, 0], np.zeros((2, 2)), np.full(5, 0.5), 7)
+    assert (validator.admitted, validator.refused, dict(validator.repaired)) == (1, 0, {})
     assert code.weights[0] == 0.25 and code.translation[1] == 0.1 and code.time_ns == 7 and code.confidence[0] == 0.5
 
 
 def test_broken_values_take_the_last_ones_and_lose_their_confidence():
-    door = Door()
-    door.admit(np.full(52, 0.25), [0, 1, 0, 0], [0, 0.1, 0], np.full((2, 2), 0.2), time_ns=1)
-    code = door.admit(with_value(17, np.nan), [np.nan] * 4, [0, np.inf, 0], [[np.nan, 0], [0, 0]], time_ns=2)
+    validator = MotionValidator()
+    validator.admit(np.full(52, 0.25), [0, 1, 0, 0], [0, 0.1, 0], np.full((2, 2), 0.2), time_ns=1)
+    code = validator.admit(with_value(17, np.nan), [np.nan] * 4, [0, np.inf, 0], [[np.nan, 0], [0, 0]], time_ns=2)
     assert code.weights[17] == 0.25 and code.weights[16] == 0.5
     np.testing.assert_array_equal(code.rotation, [0, 1, 0, 0])
     np.testing.assert_array_equal(code.translation, [0, 0.1, 0])
     np.testing.assert_array_equal(code.gaze, np.full((2, 2), 0.2))
     np.testing.assert_array_equal(code.confidence, [1, 0, 0, 1, 0])  # brow and tongue were whole
-    assert set(door.repaired) == {"weights not finite", "rotation unusable", "translation unusable", "gaze not finite"}
+    assert set(validator.repaired) == {"weights not finite", "rotation unusable", "translation unusable", "gaze not finite"}
 
 
 @pytest.mark.parametrize(
@@ -49,25 +49,25 @@ def test_broken_values_take_the_last_ones_and_lose_their_confidence():
     ],
 )
 def test_each_mending_is_counted(fields, kind):
-    door = Door()
-    code = door.admit(**fields)
-    assert dict(door.repaired) == {kind: 1} and door.admitted == 1
+    validator = MotionValidator()
+    code = validator.admit(**fields)
+    assert dict(validator.repaired) == {kind: 1} and validator.admitted == 1
     assert np.linalg.norm(code.rotation) == pytest.approx(1) and np.abs(code.gaze).max() <= 1.2
 
 
 @pytest.mark.parametrize("weights", [np.full(52, np.nan), np.zeros(51), "jaw", [None] * 52, [[0] * 52]])
 def test_what_is_no_face_is_refused(weights):
-    door = Door()
-    assert door.admit(weights) is None
-    assert (door.admitted, door.refused) == (0, 1)
+    validator = MotionValidator()
+    assert validator.admit(weights) is None
+    assert (validator.admitted, validator.refused) == (0, 1)
 
 
 def test_time_goes_forward_and_codes_are_counted():
-    door = Door()
-    codes = [door.admit(np.zeros(52), time_ns=when) for when in (100, 50, 200)]
+    validator = MotionValidator()
+    codes = [validator.admit(np.zeros(52), time_ns=when) for when in (100, 50, 200)]
     assert [code.time_ns for code in codes] == [100, 101, 200] and [code.sequence for code in codes] == [0, 1, 2]
-    assert door.repaired["time not later"] == 1
-    assert door.admit(np.zeros(52), time_ns=2**80, sequence=-5).sequence == 0
+    assert validator.repaired["time not later"] == 1
+    assert validator.admit(np.zeros(52), time_ns=2**80, sequence=-5).sequence == 0
 
 
 @settings(max_examples=200)
@@ -79,7 +79,7 @@ def test_time_goes_forward_and_codes_are_counted():
     arrays(np.float64, 5, elements=any_float),
 )
 def test_whatever_comes_a_valid_code_or_nothing_goes_out(weights, rotation, translation, gaze, confidence):
-    code = Door().admit(weights, rotation, translation, gaze, confidence)
+    code = MotionValidator().admit(weights, rotation, translation, gaze, confidence)
     if code is not None:
         assert isinstance(code, MotionCode)
         assert code.weights.min() >= 0 and code.weights.max() <= 1
