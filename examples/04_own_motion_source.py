@@ -36,7 +36,7 @@ class Nod(SourceBase):
 def open_nod(spec: Spec) -> Nod:
     """What an entry point names: `nod:` nods every two seconds, `nod:2` twice a second."""
     spec.only()  # no options: `nod:2?fast=1` is refused in a sentence
-    return Nod(float(spec.target or 0.5))
+    return Nod(spec.number(0.5, low=0.1, high=10))  # so is `nod:fast`
 
 
 if __name__ == "__main__":

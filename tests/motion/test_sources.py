@@ -21,7 +21,7 @@ from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.csv import head_angles, write_motion_csv
 from avatar3d.motion.jsonl import read_motion_jsonl, to_line, write_motion_jsonl
-from avatar3d.motion.sources import MOTION_SOURCES, SourceBase, livelink, open_source
+from avatar3d.motion.sources import MOTION_SOURCES, SourceBase, Spec, livelink, open_source
 from avatar3d.motion.sources.base import ClockOffset
 from avatar3d.motion.sources.ifacialmocap import IFacialMocapParser
 from avatar3d.motion.sources.livelink import LiveLinkParser
@@ -327,6 +327,18 @@ def test_a_source_of_ones_own_needs_no_more_than_read():
     with Counting() as source:
         assert [code.sequence for code in source] == [1, 2, 3]
     assert source.ended and source.live and source.validator.refused == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("nod:", 0.5), ("nod:2", 2.0), ("nod:fast", None), ("nod:0", None), ("nod:nan", None)]
+)
+def test_a_target_may_be_a_number_in_a_range(text, value):
+    spec = Spec.parse(text)
+    if value is not None:
+        assert spec.number(0.5, 0.1, 10) == value
+        return
+    with pytest.raises(InputError, match=f"{text!r}: .* is not a number in 0.1..10"):
+        spec.number(0.5, 0.1, 10)
 
 
 def test_plug_ins_are_found_by_entry_point(monkeypatch):

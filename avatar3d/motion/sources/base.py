@@ -160,6 +160,16 @@ class Spec:
             raise InputError(f"{self.text!r}: {key}={value} is not a whole number in {low}..{high}")
         return number
 
+    def number(self, default: float, low: float, high: float) -> float:
+        """The target as a number, `default` where there is none; raises InputError when it is none in low..high."""
+        try:
+            value = float(self.target) if self.target else default
+        except ValueError:
+            value = float("nan")
+        if not low <= value <= high:
+            raise InputError(f"{self.text!r}: {self.target} is not a number in {low:g}..{high:g}")
+        return value
+
     def address(self, default_port: int) -> tuple[str, int]:
         """(host, port) of a target `PORT`, `HOST:PORT` or nothing; loopback unless a host is named.
 
