@@ -48,7 +48,8 @@ def enroll(
         A file, a Pillow image, or an (H, W, 3) uint8 sRGB array, upright. Of a file the colour profile, the orientation and the focal
         length are read.
     generator
-        What proposes other views: a name (see `generator_names`), a generator, or a function that makes one of the photo's evidence.
+        What draws other views: a name (see `generator_names`), a generator, or a class or function that makes one, of the photo's
+        evidence where it takes an argument. What your own changes in them is painted into the texture.
     hair, field
         Build hair and train the neural field; without the field it takes half of the time.
     face_index, face_box
@@ -208,7 +209,12 @@ def render(
     subject = avatar if isinstance(avatar, Avatar) else load(avatar)
     if cameras is None:
         cameras = Camera.orbit(0.0, view_height_m=HEAD_VIEW_HEIGHT_M, target=HEAD_MIDDLE_M)
-    several = [cameras] if isinstance(cameras, Camera) else list(cameras)
+    several = [cameras] if isinstance(cameras, Camera) else list(cameras) if isinstance(cameras, Sequence) else [cameras]
+    for camera in several:
+        if not isinstance(camera, Camera):
+            raise InputError(
+                f"a {type(camera).__name__} was given in place of cameras; expected a Camera or several (motion=… moves)"
+            )
     drawing = make_renderer(renderer) if isinstance(renderer, str) else renderer
     try:
         frames = drawing.render(subject, motion or MotionCode(), several, options)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import avatar3d
-from avatar3d.generator import GeneratedView, GeneratorRequest, PhotoEvidence, paint
+from avatar3d.generator import GeneratedView, GeneratorRequest, paint
 from avatar3d.media import grid, save_picture
 
 CHEEKS = [50, 280]  # of MediaPipe's 468 face points
@@ -25,9 +25,6 @@ class Rouge:
     """Draws what it is given, with the cheeks reddened by their distance on the resting head, whatever the view and expression."""
 
     name = "rouge"
-
-    def __init__(self, evidence: PhotoEvidence | None = None) -> None:
-        """Enrolment gives what it knows of the photo; this generator needs none of it."""
 
     def generate(self, request: GeneratorRequest) -> GeneratedView:
         rgba = request.picture()

@@ -48,6 +48,9 @@ def test_an_avatar_goes_to_a_file_and_back_and_is_drawn_for_two_eyes(tmp_path):
     assert np.abs(left.rgba - right.rgba).max() > 0.05
     alone = avatar3d.render(tmp_path / "a.glb")
     assert alone.rgba.shape == (512, 512, 4) and alone.rgba[..., 3].max() > 0.9
+    for wrong in (smile, [smile]):
+        with pytest.raises(InputError, match="a MotionCode was given in place of cameras"):
+            avatar3d.render(avatar, wrong)
     with pytest.raises(InputError, match=r"\.glb"):
         avatar3d.save(avatar, tmp_path / "a.gltf")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
@@ -120,7 +121,7 @@ class Generator(Protocol):
         ...
 
 
-# What an entry point names: given the photo's evidence, a generator.
+# What an entry point names: given the photo's evidence, a generator. A class or function that takes no argument is called without.
 GeneratorFactory = Callable[[PhotoEvidence], Generator]
 
 
@@ -139,19 +140,36 @@ def load_generator(name: str) -> GeneratorFactory:
     return GENERATORS.load(name)
 
 
-def generator_of(given: str | Generator | GeneratorFactory) -> tuple[str, GeneratorFactory]:
-    """(name, factory) of a generator by name, of a generator, or of a function that makes one of the photo's evidence.
+def generator_of(given: str | Generator | GeneratorFactory | Callable[[], Generator]) -> tuple[str, GeneratorFactory]:
+    """(name, factory) of a generator by name, of a generator, or of what makes one: a class or function.
 
+    What makes one is called with the photo's evidence, where it takes an argument. One without a name has its type's.
     Raises InputError for anything else, and as `load_generator` does.
     """
     if isinstance(given, str):
-        return given, load_generator(given)
+        return given, _of_evidence(load_generator(given))
     if not isinstance(given, type) and callable(getattr(given, "generate", None)):
         made = cast(Generator, given)
-        return made.name, lambda evidence: made
+        return _name(made), lambda evidence: made
     if callable(given):
-        return getattr(given, "name", getattr(given, "__name__", "own")), cast(GeneratorFactory, given)
+        return getattr(given, "name", getattr(given, "__name__", "own")), _of_evidence(given)
     raise InputError(f"a {type(given).__name__} is no generator: expected a name, a generator, or a function that makes one")
+
+
+def _of_evidence(factory: GeneratorFactory | Callable[[], Generator]) -> GeneratorFactory:
+    """The factory itself, or one around a factory that takes no argument."""
+    try:
+        takes = bool(signature(factory).parameters)
+    except ValueError:  # of some compiled functions nothing is known
+        takes = True
+    if takes:
+        return cast(GeneratorFactory, factory)
+    alone = cast(Callable[[], Generator], factory)
+    return lambda evidence: alone()
+
+
+def _name(generator: Generator) -> str:
+    return str(getattr(generator, "name", type(generator).__name__))
 
 
 def asked(generator: Generator, request: GeneratorRequest) -> GeneratedView:
@@ -167,7 +185,7 @@ def asked(generator: Generator, request: GeneratorRequest) -> GeneratedView:
             or value.dtype.kind != "f"
             or not np.isfinite(value).all()
         ):
-            raise InputError(f"the generator {generator.name!r} answered with {name} {told}; expected finite floats {wanted}")
+            raise InputError(f"the generator {_name(generator)!r} answered with {name} {told}; expected finite floats {wanted}")
     return made
 
 

@@ -55,7 +55,10 @@ def look_angles(weights: np.ndarray) -> np.ndarray:
 
 
 def _vector(values: object, length: int, what: str) -> np.ndarray:
-    array = np.array(values, dtype=np.float64)
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} is a {type(values).__name__}, expected {length} numbers (by name: from_expression)") from None
     if array.shape != (length,):
         raise InputError(f"{what} has shape {array.shape}, expected ({length},)")
     if not np.isfinite(array).all():

@@ -8,7 +8,7 @@ import pytest
 from avatar3d.camera import Camera
 from avatar3d.color import psnr_db
 from avatar3d.errors import InputError
-from avatar3d.generator import PhotoEvidence, generator_names, load_generator, make_request
+from avatar3d.generator import PhotoEvidence, generator_names, generator_of, load_generator, make_request
 from avatar3d.generator.photo import PhotoGenerator, facing_belief, photo_lookup, photo_view
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.frame import SURFACE_HAIR, SURFACE_HEAD
@@ -53,6 +53,24 @@ def test_photo_is_found_by_name_and_an_unknown_name_is_one_sentence() -> None:
     assert load_generator("photo") is PhotoGenerator
     with pytest.raises(InputError, match=r"unknown generator 'dream'; expected one of .*photo"):
         load_generator("dream")
+
+
+class Nameless:
+    """A generator with the least that it needs."""
+
+    def generate(self, request):
+        return None
+
+
+def test_a_generator_may_be_made_of_the_evidence_of_nothing_or_beforehand(evidence) -> None:
+    own = Nameless()
+    assert generator_of(own)[0] == "Nameless" and generator_of(own)[1](evidence) is own
+    name, make = generator_of(Nameless)
+    assert name == "Nameless" and isinstance(make(evidence), Nameless)
+    name, make = generator_of(PhotoGenerator)
+    assert name == "photo" and make(evidence).evidence is evidence
+    with pytest.raises(InputError, match="a dict is no generator"):
+        generator_of({})
 
 
 def test_evidence_of_another_size_is_refused(evidence) -> None:

@@ -35,6 +35,7 @@ def test_a_code_cannot_be_changed():
     [
         ({"weights": np.zeros(51)}, r"weights has shape \(51,\), expected \(52,\)"),
         ({"weights": np.full(52, np.nan)}, "not finite"),
+        ({"weights": {"jawOpen": 1.0}}, "weights is a dict, expected 52 numbers"),
         ({"rotation": np.zeros(4)}, "length 0"),
         ({"translation": np.array([0, np.inf, 0])}, "not finite"),
         ({"gaze": np.zeros((3, 2))}, "gaze has shape"),
