@@ -247,6 +247,7 @@ def enroll(
             face_psnr_db=with_field.face_psnr_db,
             rim=with_field.rim or Rim(),
             bare_unlike_skin=segmentation.bare_unlike_skin,
+            presence=face.landmarks.presence,
             glasses=keep_glasses,
             hidden=hidden.cause or ("sunglasses hide the eyes" if dark_lenses else ""),
             photo_psnr_db=report["photo_psnr_db"],

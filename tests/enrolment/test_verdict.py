@@ -21,6 +21,8 @@ def spoiled(name: str, value: float) -> tuple[Evidence, tuple[float | None, floa
     likeness = (value if name == "identity_front" else 0.2, turned)
     if name.startswith("identity"):
         return GOOD, likeness
+    if name == "face_doubt":
+        return replace(GOOD, presence=1 - value), likeness
     if name in RIM_OF:
         return replace(GOOD, rim=Rim(**{RIM_OF[name]: value})), likeness
     return replace(GOOD, **{EVIDENCE_OF.get(name, name): np.radians(value) if name == "yaw_deg" else value}), likeness
