@@ -12,8 +12,9 @@ landmarks (per cent of the eye distance), silhouette (mm, and intersection over 
 neighbours in), hair, skin and the head's outline (mm) against the masks drawn by hand in tests/masks, PSNR inside the head (dB),
 identity (distance of dlib's embedding to the photo: the photo's expression from the front and from 30 degrees to both sides, and
 the neutral face), size by the iris (per cent; negative: too small), warnings, seconds by stage, and bytes. A photo that fails is
-a row too. --films drives the avatars of three films by their own tracker: openings of lips (per cent of the eye distance) and
-lids (of an eye's width) against the film.
+a row too. The verdict's grades are counted against those that corpus.yaml gives by eye, and of every made case it is said beside
+its photo what figures fell and what was said of it; a fall without a word is marked. --films drives the avatars of three films by
+their own tracker: openings of lips (per cent of the eye distance) and lids (of an eye's width) against the film.
 
 Exit codes: 0 done, 1 a photo failed that should not have, 2 wrong input, 130 interrupted (--resume goes on).
 """

@@ -17,7 +17,7 @@ from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.tracker import FaceTracker
 from avatar3d.head.model import HeadModel
 from tests.samples import model, sample_rgb
-from tools.corpus_lib import ablation, films, table
+from tools.corpus_lib import ablation, films, table, verdicts
 from tools.corpus_lib.command import main
 from tools.corpus_lib.drawn import iou, mask_of
 from tools.corpus_lib.figures import IRIS_EDGES, size_by_iris
@@ -146,6 +146,47 @@ def test_comparing_takes_what_both_hold_and_keeps_the_halves_apart():
     assert [line.split() for line in lines if line.startswith("a ")] == [["a", "20.0|22.0"]]
     assert [line.split()[1] for line in lines if line.startswith("worst")] == ["20.0|22.0", "10.0|30.0"]
     assert not any("new" in line or "gone" in line for line in lines)
+
+
+def judged(id_, grade, said="", **figures):
+    quality = {"grade": grade, "line": f"the avatar is {grade}" + (f": {said}" if said else "")}
+    return row(id_, quality=quality, warnings=[quality["line"]] if grade == "poor" else [], **figures)
+
+
+def test_the_verdict_is_counted_against_the_eye():
+    rows = [judged("a", "good"), judged("b", "poor", "its hair"), judged("c", "good"), judged("d", "good"), row("e")]
+    found = verdicts.against_the_eye(rows, {"a": "good", "b": "usable", "c": "poor", "e": "good"})
+    assert found["counts"]["good"] == {"good": 1, "usable": 0, "poor": 0}
+    assert found["false_alarms"] == ["b"] and found["missed"] == ["c"]
+    assert "called poor of 2 that are not: b; wrecks called good: c" in verdicts.text(
+        rows, {"a": "good", "b": "usable", "c": "poor"}
+    )
+
+
+def test_a_made_case_that_falls_without_a_word_is_marked():
+    base = judged("a", "usable", "it is small", photo_psnr_db=25.0, identity_30=0.4)
+    same = {**judged("a+grey", "usable", "it is small", photo_psnr_db=24.0, identity_30=0.45), "made": "grey"}
+    fallen = {**judged("a+blur", "usable", "it is small", photo_psnr_db=25.0, identity_30=0.6), "made": "blur"}
+    told = {**judged("a+mask", "poor", "a mask", photo_psnr_db=20.0, identity_30=0.4), "made": "mask"}
+    refused = {**row("a+cut", error="the face is cut off", exit_code=2), "made": "cut"}
+    cases = {case["id"]: case for case in verdicts.made_cases([base, same, fallen, told, refused, {**told, "id": "gone+mask"}])}
+    assert list(cases) == ["a+grey", "a+blur", "a+mask", "a+cut"]
+    assert not cases["a+grey"]["fell"] and not cases["a+grey"]["silent"]
+    assert cases["a+blur"]["fell"] == ["id 30 0.400 → 0.600"] and cases["a+blur"]["silent"]
+    assert cases["a+mask"]["said"] == ["the avatar is poor: a mask"] and not cases["a+mask"]["silent"]
+    assert (cases["a+cut"]["after"], cases["a+cut"]["said"]) == ("refused", ["the face is cut off"])
+    assert "1 fell without a word" in verdicts.text([base, fallen, told], {})
+
+
+def test_only_heads_of_the_tune_half_are_graded_by_eye(tmp_path, corpus):
+    enrolled = {item.id for item in corpus.entries if item.half == "tune" and item.made is None and not item.refused}
+    assert set(corpus.by_eye) == enrolled
+    document = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
+    document["by_eye"]["good"].append("biden")
+    path = tmp_path / "corpus.yaml"
+    path.write_text(yaml.safe_dump(document))
+    with pytest.raises(InputError, match="biden is graded by eye"):
+        read_corpus(path)
 
 
 def test_following_a_film():

@@ -21,7 +21,7 @@ from avatar3d.media import save_picture
 from avatar3d.progress import ProgressBar
 from avatar3d.rendering import make_renderer
 
-from . import ablation, films, sheet, table
+from . import ablation, films, sheet, table, verdicts
 from .figures import Bench
 from .manifest import Corpus, Entry, Film, fetch, read_corpus
 from .views import Drawer
@@ -104,6 +104,8 @@ def _run(arguments: argparse.Namespace, corpus: Corpus) -> int:
     names = {item.id for item in entries}
     shown = [row for row in document["rows"] if row["id"] in names]
     print(table.compare(old, {**document, "rows": shown}) if old is not None else table.text(shown, document["films"]))
+    if old is None and (verdicts_text := verdicts.text(shown, corpus.by_eye)):
+        print(f"\n{verdicts_text}")
     print(
         f"\n{out / 'corpus.json'}; sheets in {', '.join(str(out / half) for half in ('tune', 'judge') if (out / half).is_dir())}"
     )
@@ -167,6 +169,7 @@ def _collected(corpus: Corpus, out: Path, options: dict[str, Any]) -> dict[str, 
         "commit": _commit(),
         "options": options,
         "summary": table.summary(rows),
+        "verdicts": {**verdicts.against_the_eye(rows, corpus.by_eye), "made": verdicts.made_cases(rows)},
         "rows": rows,
         "films": driven,
     }

@@ -51,10 +51,12 @@ class Film:
 
 @dataclass(frozen=True)
 class Corpus:
-    """entries: photos in the table's order, then the made cases. films: in the table's order."""
+    """entries: photos in the table's order, then the made cases. films: in the table's order. by_eye: grades of the tune half's heads
+    by entry, as a person sees them."""
 
     entries: list[Entry]
     films: list[Film]
+    by_eye: dict[str, str]
 
     def entry(self, id_: str) -> Entry:
         """The entry called `id_`; raises InputError when there is none."""
@@ -107,7 +109,10 @@ def read_corpus(path: Path = TABLE) -> Corpus:
                 )
             )
     films = [Film(id=id_, half=half_of[fields["person"]], **fields) for id_, fields in document["films"].items()]
-    return Corpus(entries, films)
+    by_eye = {id_: grade for grade, ids in document["by_eye"].items() for id_ in ids}
+    if strange := by_eye.keys() - {id_ for id_, item in photos.items() if item.half == "tune"}:
+        raise InputError(f"{path.name}: {min(strange)} is graded by eye and is no photo of the tune half")
+    return Corpus(entries, films, by_eye)
 
 
 def fetch(corpus: Corpus, entries: Iterable[Entry], films: Iterable[Film] = ()) -> None:

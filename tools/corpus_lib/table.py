@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .verdicts import grade
+
 Row = dict[str, Any]
 
 # (key, heading, decimals, what is bad: +1 large, -1 small, 0 far from nought)
@@ -92,7 +94,7 @@ def text(rows: list[Row], films: list[Row]) -> str:
             if row.get("error") is not None:
                 lines.append(f"{row['id']:{width}} exit {row['exit_code']}: {row['error']}")
                 continue
-            mark = f"  {grade}" if (grade := _grade(row)) else ""
+            mark = f"  {said}" if (said := grade(row)) else ""
             warned = f"  ! {'; '.join(row['warnings'])}" if row.get("warnings") else ""
             lines.append(f"{row['id']:{width}} {_cells(row.get)}{mark}{warned}")
         lines.append(f"{'median':{width}} {_cells(lambda key, c=chosen: median(c, key))}")
@@ -141,11 +143,6 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
 def _errors(first: Row, second: Row) -> str:
     notes = [f"{side}: {row['error'][:60]}" for side, row in (("before", first), ("after", second)) if row.get("error")]
     return "  " + "; ".join(notes) if notes else ""
-
-
-def _grade(row: Row) -> str:
-    quality = row.get("quality")
-    return str(quality.get("grade", "")) if isinstance(quality, dict) else ""
 
 
 def _cells(get: Any) -> str:
