@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from avatar3d.evaluation import EvaluateOptions
     from avatar3d.generator.protocol import Generator, GeneratorFactory
-    from avatar3d.head import HeadModel
+    from avatar3d.head.protocol import MorphableModel
     from avatar3d.motion.sources.base import MotionSource
     from avatar3d.rendering import Frame, Renderer, RenderOptions
 
@@ -36,7 +36,7 @@ def enroll(
     seed: int = 0,
     field_backend: str = "numba",
     device: str = "cpu",
-    head: str | HeadModel = "default",
+    head: str | MorphableModel = "default",
     progress: ProgressCallback = silent,
     report: dict[str, object] | None = None,
 ) -> Avatar:
@@ -63,7 +63,8 @@ def enroll(
     field_backend, device
         How the field is trained, see `avatar3d.field.network.check_back_end`.
     head
-        The head model that is fitted: a name (`avatar3d.head.registry.HEAD_MODELS`), or an `avatar3d.head.HeadModel`.
+        The head model that is fitted: a name (`avatar3d.head.registry.HEAD_MODELS`), or any object that fulfils
+        `avatar3d.head.protocol.MorphableModel`, see docs/head-model.md.
     progress
         Called with a share in [0, 1] and what is being done.
     report
@@ -77,7 +78,7 @@ def enroll(
     Raises
     ------
     avatar3d.errors.InputError
-        The photo cannot be read, or shows no usable face; an argument is out of its range.
+        The photo cannot be read, or shows no usable face; an argument is out of its range; the head model lacks something.
     avatar3d.errors.WorkError
         Something that this asks for is not installed here.
     """

@@ -13,6 +13,7 @@ from avatar3d.motion.retarget import Reach
 
 PART_SKIN, PART_EYE, PART_TEETH, PART_TONGUE, PART_LASH, PART_MOUTH, PART_CLOTHES, PART_GLASSES, PART_LENS = range(9)
 PART_NAMES = ("skin", "eyes", "teeth", "tongue", "lashes", "mouth", "clothes", "glasses", "lenses")
+LANDMARKS = 468  # of the face's surface, in MediaPipe's numbering (avatar3d.head.mediapipe)
 MAX_SHELLS = 12  # hair levels; more cost fill rate and add nothing that is seen
 JOINT_NAMES = ("neck", "head", "jaw", "leftEye", "rightEye")
 
@@ -231,7 +232,7 @@ class Avatar:
         _check(set(self.joints) == set(JOINT_NAMES), f"joints are not {', '.join(JOINT_NAMES)}")
         _check(self.base_color.ndim == 3 and self.base_color.shape[2] == 3, "the base colour is not (H, W, 3)")
         _check(self.light.shape == (9, 3), "the light is not (9, 3)")
-        _check(self.landmark_triangles.shape == (468, 3), "the landmark embedding is not (468, 3)")
+        _check(self.landmark_triangles.shape == (LANDMARKS, 3), f"the landmark embedding is not ({LANDMARKS}, 3)")
         _check(_in_range(self.landmark_triangles, count), "a landmark is out of range")
 
     @property

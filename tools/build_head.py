@@ -51,10 +51,12 @@ from head_unfold import ATLAS, fit_rectangle, unfold_main
 from makehuman import MakeHuman
 
 from avatar3d import models
+from avatar3d.avatar import LANDMARKS
 from avatar3d.face.networks import LANDMARKER_FILE
 from avatar3d.files import replacing
 from avatar3d.geometry import smoothstep
-from avatar3d.head.model import LANDMARKS, MOUTH_BAG, SKIN, TONGUE, HeadModel, head_from_arrays
+from avatar3d.head.archive import head_from_arrays
+from avatar3d.head.model import MOUTH_BAG, SKIN, TONGUE, HeadModel
 from avatar3d.motion.code import ARKIT_NAMES
 
 IDENTITY_FOLDERS = ("cheek", "chin", "ears", "eyebrows", "eyes", "forehead", "head", "mouth", "neck", "nose", "asym")

@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import spsolve
 
+from avatar3d.avatar import LANDMARKS
 from avatar3d.face import FaceTracker
-from avatar3d.head.model import EYES, LANDMARKS, MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
+from avatar3d.head.model import EYES, MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
 
 PICTURE_PX = 768
 YAWS_DEG = (-40, -27, -14, 0, 14, 27, 40)

@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--field-backend", choices=("numba", "torch", "tcnn"),
         help="what trains it: numba (the CPU's default), torch (slower there, cuda's default) or tcnn (tiny-cuda-nn)",
     )  # fmt: skip
+    parser.add_argument("--head", default="default", metavar="HEAD", help="the head model to fit: a name, or its file (.npz)")
     parser.add_argument("--remove-glasses", action="store_true", help="leave off the glasses that the photo shows")
     parser.add_argument("--seed", type=seed, default=0, help="of everything random: equal seeds give equal avatars (default 0)")
     add_storage_flags(parser)
@@ -67,6 +68,8 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     check_writable(arguments.out)
     from avatar3d.enrolment.pipeline import EnrollOptions, enroll
     from avatar3d.glb import write_glb
+    from avatar3d.head.archive import load_head
+    from avatar3d.head.registry import head_of
 
     options = EnrollOptions(
         face_index=arguments.face,
@@ -78,6 +81,7 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         seed=arguments.seed,
         pupil_distance_mm=arguments.pd,
         device=arguments.device,
+        head=load_head(arguments.head) if arguments.head.lower().endswith(".npz") else head_of(arguments.head),
         field_backend=arguments.field_backend or ("torch" if arguments.device == "cuda" else "numba"),
     )
     started = time.perf_counter()

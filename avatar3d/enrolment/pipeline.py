@@ -42,11 +42,12 @@ from avatar3d.face import FaceTracker
 from avatar3d.field.bake import bake
 from avatar3d.field.network import check_back_end
 from avatar3d.fitting.fit import FaceFit, fit_face
+from avatar3d.fitting.given import given_head
 from avatar3d.fitting.size import check_pupil_distance, head_size, to_size
 from avatar3d.generator import generator_of, paint
 from avatar3d.generator.protocol import Generator, GeneratorFactory, PhotoEvidence
-from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.model import HeadModel
+from avatar3d.head.protocol import MorphableModel
 from avatar3d.photo import given_photo
 from avatar3d.progress import ProgressCallback, silent
 from avatar3d.rendering.frame import RenderOptions
@@ -90,7 +91,7 @@ class EnrollOptions:
     pupil_distance_mm: float | None = None
     field_backend: str = "numba"
     device: str = "cpu"
-    head: HeadModel | None = None
+    head: MorphableModel | None = None
 
 
 class _Stopwatch:
@@ -135,7 +136,7 @@ def enroll(
 
     progress(0.08, "fitting the head")
     with watch("fit"):
-        head = options.head or fitting_head()
+        head = given_head(options.head)
         fit = fit_face(face.landmarks, face.blendshapes, width, height, taken.focal_px, head)
         fit, head = to_size(fit, head, head_size(fit, face.landmarks, head, options.pupil_distance_mm))
 
@@ -306,7 +307,7 @@ def _assemble(head: HeadModel, fit: FaceFit, skin: SkinResult, hair: HairResult 
 
 def _cover(head: HeadModel) -> np.ndarray:
     """(V,) coverage: 0 at the tips of the lashes, 1 elsewhere."""
-    return np.where(head.vertex_part == PART_LASH, head.regions["lashes"], 1).astype(np.float32)
+    return np.where(head.vertex_part == PART_LASH, head.regions.get("lashes", 1), 1).astype(np.float32)
 
 
 def _train(

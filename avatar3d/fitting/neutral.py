@@ -145,6 +145,8 @@ def place_teeth(head: HeadModel, vertices: np.ndarray) -> np.ndarray:
     teeth = head.vertex_part == TEETH
     front = teeth & (np.abs(head.vertices[:, 0]) < FRONT_TEETH_M)
     upper = front & (head.expression[ARKIT_INDEX["jawOpen"]][:, 1] > -JAW_STILL_M)
+    if not upper.any():  # a model without teeth
+        return vertices
     down = line[1] - UPPER_EDGE_BELOW_M - vertices[upper, 1].min()
     forward = depth - (vertices - head.vertices)[front, 2].mean()
     placed = vertices.copy()
@@ -159,6 +161,8 @@ def lower_teeth_edge(head: HeadModel, vertices: np.ndarray, weights: np.ndarray)
     still = head.expression[ARKIT_INDEX["jawOpen"]][:, 1] > -JAW_STILL_M
     row = (head.vertex_part == TEETH) & still
     front = row & (np.abs(head.vertices[:, 0]) < FRONT_TEETH_M)
+    if not front.any():
+        return vertices
     posed = vertices + head.expression_offsets(weights)
     lip = head.landmark_points(posed)[INNER_LIP_MIDDLES[1], 1] + SMILE_GAP_M
     lowered = vertices.copy()

@@ -7,7 +7,9 @@ exists for both eyes stands as (left, right), as in a MotionCode. Loops run arou
 
 from __future__ import annotations
 
-MESH_POINTS = 468  # of the face's surface: what a head model embeds
+from avatar3d.avatar import LANDMARKS
+
+MESH_POINTS = LANDMARKS  # of the face's surface: what an avatar embeds
 POINTS = 478  # with the irises
 
 # --- eyes: the edge of an opening from its outer corner along the lower lid and back along the upper one

@@ -40,7 +40,7 @@ from avatar3d.face.networks import network_bytes
 from avatar3d.field.definition import evaluate
 from avatar3d.geometry import smooth_normals
 from avatar3d.glb import EXTENSION, parse_glb, write_glb
-from avatar3d.head.model import load_head
+from avatar3d.head.archive import load_head
 from avatar3d.head.rig import pose_vertices
 from avatar3d.motion.calibrate import Calibration, read_calibration, write_calibration
 from avatar3d.motion.code import MotionCode
@@ -571,7 +571,7 @@ def _tiny_head() -> dict[str, bytes]:
 
 
 def _sound_head(head: object) -> None:
-    head.expression_offsets(np.ones(52))  # type: ignore[attr-defined]
+    head.expression_offsets(np.ones(len(head.expression_names)))  # type: ignore[attr-defined]
     head.joint_positions(head.shape(np.zeros(len(head.identity_names))))  # type: ignore[attr-defined]
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from avatar3d.errors import InputError
-from avatar3d.head.model import EYES, KAPPA_RAD, LASHES, MOUTH_BAG, PART_NAMES, SKIN, TEETH, TONGUE, HeadModel, load_head
+from avatar3d.head.archive import load_head
+from avatar3d.head.model import EYES, HEAD_PARTS, KAPPA_RAD, LASHES, MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
 from avatar3d.motion.code import ARKIT_NAMES
 from avatar3d.motion.rotation import eye_rotation
 from avatar3d.resources import asset_path
@@ -51,7 +52,7 @@ def test_the_asset_is_small_and_its_arrays_agree(head):
     assert head.faces.min() == 0 and head.faces.max() == count - 1
     for array in (head.uv, head.weld, head.mirror, head.head_weight, head.vertex_part):
         assert len(array) == count
-    assert len(head.part) == triangles and set(np.unique(head.part)) == set(range(len(PART_NAMES)))
+    assert len(head.part) == triangles and set(np.unique(head.part)) == set(range(len(HEAD_PARTS)))
     assert head.expression.shape == (52, count, 3) and head.expression_names == ARKIT_NAMES
     assert head.identity.shape == (len(head.identity_names), count, 3)
     assert head.uv.min() >= 0 and head.uv.max() <= 1

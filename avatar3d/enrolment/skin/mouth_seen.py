@@ -64,6 +64,8 @@ def shade_mouth(
     red = light[..., 2] < RED * light[..., 0]
     parts = head.part[texels.raster.triangle]
     for part, shown in ((TEETH, dark | ~red), (TONGUE, dark | red)):
+        if not (parts == part).any():
+            continue
         mask = (inside & shown).astype(np.float32)
         share, blurred = (cv2.GaussianBlur(a, (0, 0), BLUR_MM * nodes.mm_px) for a in (mask, light * mask[..., None]))
         seen = look(np.flatnonzero(parts == part), blurred, picture, nodes, shade_vertex, head, texels)

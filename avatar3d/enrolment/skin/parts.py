@@ -61,7 +61,7 @@ def paint_parts(linear: np.ndarray, head: HeadModel, texels: Atlas, exposure: fl
     tongue = np.flatnonzero(head.vertex_part == TONGUE)
     color[tongue] = _tongue(head, tongue)
     # The arch darkens toward the molars, measured from the incisors: they are lit wherever the lips are open.
-    front = head.vertices[teeth, 2].max()
+    front = head.vertices[teeth, 2].max(initial=-np.inf)  # not every head has teeth, nor a tongue
     along = 1 - (1 - ARCH_DARKEST) * np.clip((front - head.vertices[:, 2] - ARCH_LIT_M) / ARCH_FADE_M, 0, 1)
     color[teeth] *= along[teeth, None]
     color *= exposure
@@ -144,7 +144,7 @@ def _teeth(head: HeadModel) -> _Teeth:
 def _tongue(head: HeadModel, tongue: np.ndarray) -> np.ndarray:
     """(K, 3) linear colour of the tongue's vertices (K,): its back is lit, its sides and its groove lie in shade, its root is dark."""
     points, normals = head.vertices[tongue], head.normals(head.vertices)[tongue]
-    behind = np.clip((points[:, 2].max() - points[:, 2] - TONGUE_LIT_M) / TONGUE_FADE_M, 0, 1)
+    behind = np.clip((points[:, 2].max(initial=-np.inf) - points[:, 2] - TONGUE_LIT_M) / TONGUE_FADE_M, 0, 1)
     side = TONGUE_SIDE + (1 - TONGUE_SIDE) * np.clip(0.5 + normals[:, 1] + 0.5 * normals[:, 2], 0, 1)
     groove = 1 - GROOVE * np.exp(-((points[:, 0] / GROOVE_M) ** 2)) * np.clip(normals[:, 1], 0, 1)
     return TONGUE_COLOR * (TONGUE_DARKEST**behind * side * groove)[:, None]
