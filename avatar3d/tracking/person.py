@@ -16,8 +16,9 @@ from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.fitting.fit import fit_face, photo_intrinsics
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.mediapipe import EYE_CORNERS, LID_MIDDLES, MESH_POINTS
+from avatar3d.head.model import HeadModel
 from avatar3d.motion.calibrate import Teacher
-from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, look_angles
+from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, NECK_M, MotionCode, look_angles
 from avatar3d.motion.mix import mix
 from avatar3d.motion.rotation import matrix_quaternion
 from avatar3d.tracking.gaze import BLINKS, CV_TO_WORLD, Eyes, Pinhole, looking
@@ -78,13 +79,15 @@ class _Frame:
 class HeadFinder:
     """Keeps the best frames of a face seen so far and fits the head to it: at once, or beside the frames of a camera.
 
-    head: the newest, None at first; teacher: the frame it was fitted to. Fits that find no head leave things as they are.
+    model: what is fitted, the default head where None. head: the newest fit, None at first; teacher: the frame it was fitted to.
+    Fits that find no head leave things as they are.
     """
 
     width: int
     height: int
     focal_px: float | None = None
     beside: bool = False
+    model: HeadModel | None = None
     head: PersonHead | None = None
     teacher: Teacher | None = None
     _kept: list[_Frame] = field(default_factory=list)
@@ -145,7 +148,7 @@ class HeadFinder:
         self._teach(Teacher(frame.landmarks.points_px, frame.network, self.width, self.height), self.focal_px)
 
     def _teach(self, teacher: Teacher, focal_px: float | None) -> None:
-        head, landmarks = fitting_head(), FaceLandmarks(teacher.points_px, 1.0)
+        head, landmarks = self.model or fitting_head(), FaceLandmarks(teacher.points_px, 1.0)
         try:
             fit = fit_face(landmarks, teacher.network, teacher.width, teacher.height, focal_px, head)
         except InputError:
@@ -189,7 +192,7 @@ class PersonMotion:
         if self._solution is None or self._off(points) > JUMPED_IOD * landmarks.iod_px:
             self._solution, rounds = self._first(points, weights), FIRST_ROUNDS
         self.eyes.measure(points, weights, self.person.eyes, self.head)
-        looks = looking(np.zeros(52), self.eyes.angles)[list(LOOKS)]
+        looks = looking(np.zeros(len(ARKIT_NAMES)), self.eyes.angles)[list(LOOKS)]
         solved = solve(self.person, points, weights, looks, self.intrinsics, self._solution, rounds)
         if np.isfinite(solved.translation).all() and np.isfinite(solved.weights).all() and solved.translation[2] > 0:
             self._solution = solved
@@ -234,7 +237,8 @@ class PersonMotion:
 class FaceTrack:
     """The codes of one face in a video's order, by the network at first and solved as soon as its head is known.
 
-    solved: False keeps to the network. beside: fit heads in a thread of their own, for cameras.
+    solved: False keeps to the network. beside: fit heads in a thread of their own, for cameras. model: what is fitted, the default
+    head where None.
     """
 
     width: int
@@ -242,10 +246,11 @@ class FaceTrack:
     focal_px: float | None = None
     solved: bool = True
     beside: bool = False
+    model: HeadModel | None = None
 
     def __post_init__(self) -> None:
-        self.finder = HeadFinder(self.width, self.height, self.focal_px, self.beside)
-        self.motion: FaceMotion | PersonMotion = FaceMotion(self.width, self.height, self.focal_px)
+        self.finder = HeadFinder(self.width, self.height, self.focal_px, self.beside, self.model)
+        self.motion: FaceMotion | PersonMotion = FaceMotion(self.width, self.height, self.focal_px, self.model)
         self._last: MotionCode | None = None
         self._old: FaceMotion | PersonMotion | None = None
         self._changed_ns = 0

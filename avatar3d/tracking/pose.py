@@ -11,6 +11,7 @@ import numpy as np
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.mediapipe import EYE_CORNERS, FACE_OVAL, MESH_POINTS, STABLE
+from avatar3d.head.model import HeadModel
 from avatar3d.motion.code import NECK_M, MotionCode, look_angles
 from avatar3d.motion.rotation import matrix_quaternion
 from avatar3d.tracking.gaze import CV_TO_WORLD, EyePlaces, Eyes, Pinhole, looking
@@ -45,10 +46,10 @@ class LandmarkBasis:
         )
 
 
-@lru_cache(maxsize=1)
-def landmark_basis() -> LandmarkBasis:
-    """The default head's landmarks, where the network puts them on people; computed once."""
-    head = fitting_head()
+@lru_cache(maxsize=4)
+def landmark_basis(model: HeadModel | None = None) -> LandmarkBasis:
+    """A head model's landmarks, by default the default head's where the network puts them on people; computed once."""
+    head = model or fitting_head()
     still = head.landmark_points(head.vertices)
     shapes = np.stack([head.landmark_points(offset) for offset in head.expression])
     return LandmarkBasis(
@@ -65,12 +66,13 @@ class FaceMotion:
 
     width, height: the frame, pixels. Pose: rotation to a world whose axes are the picture's (x right, y up, z toward the
     camera), so a face that looks into the camera has the identity; translation is how far the neck joint moved since the first
-    frame, metres, at the scale of an average head.
+    frame, metres, at the scale of an average head. model: that head, the default one where None.
     """
 
     width: int
     height: int
     focal_px: float | None = None
+    model: HeadModel | None = None
     _rotation: np.ndarray = field(default_factory=lambda: CV_TO_WORLD.copy())
     _posed: bool = False
     _translation: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 0.6]))
@@ -89,7 +91,7 @@ class FaceMotion:
 
     def code(self, landmarks: FaceLandmarks, weights: np.ndarray, time_ns: int, sequence: int) -> MotionCode:
         """The motion code of this frame. weights: (52,) from the blendshape network."""
-        basis = landmark_basis()
+        basis = landmark_basis(self.model)
         points = landmarks.points_px[:MESH_POINTS, :2]
         model = basis.template + self._shape + np.tensordot(weights, basis.shapes, 1)
         self._solve(model, points, landmarks.iod_px)
@@ -153,7 +155,7 @@ class FaceMotion:
         local = model @ self._rotation.T + self._translation
         wanted = (points - self.intrinsics[:2, 2]) / self.intrinsics[0, 0] * local[:, 2:]
         shift = np.column_stack([wanted - local[:, :2], np.zeros(len(model))]) @ self._rotation
-        base = landmark_basis().template
+        base = landmark_basis(self.model).template
         middle = (shift * self._weight[:, None]).sum(0) / self._weight.sum()
         spread = base - (base * self._weight[:, None]).sum(0) / self._weight.sum()
         shift = shift - middle

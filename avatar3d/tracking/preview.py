@@ -72,9 +72,9 @@ def avatar_drawer(path: Path) -> tuple[Draw, Callable[[], None]]:
     return draw, renderer.close
 
 
-def clay_drawer() -> tuple[Draw, Callable[[], None]]:
-    """(draw, close) for the average head in clay, painted from back to front; needs no renderer."""
-    head, camera = HeadModel.default(), head_camera()
+def clay_drawer(model: HeadModel | None = None) -> tuple[Draw, Callable[[], None]]:
+    """(draw, close) for a model's average head in clay, the default one's where None, painted from back to front; needs no renderer."""
+    head, camera = model or HeadModel.default(), head_camera()
     base = _face_colors(head)
 
     def draw(code: MotionCode) -> np.ndarray:

@@ -32,7 +32,7 @@ from avatar3d.head.mediapipe import (
 )
 from avatar3d.head.model import HeadModel
 from avatar3d.jit import njit
-from avatar3d.motion.code import ARKIT_INDEX, LOOK_INDICES
+from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_INDICES
 from avatar3d.tracking.gaze import EyePlaces
 
 MM = 1000.0
@@ -128,7 +128,7 @@ class Solution:
 _UPPER, _LOWER = np.searchsorted(PLACES, np.array([*LID_PAIRS, *LIP_PAIRS])).T
 _GAP_WEIGHT = np.repeat([LID_GAP_WEIGHT, LIP_GAP_WEIGHT], [len(LID_PAIRS), len(LIP_PAIRS)])
 
-_OPPOSED = np.zeros((52, 52))
+_OPPOSED = np.zeros((len(ARKIT_NAMES), len(ARKIT_NAMES)))
 for _first, _second in OPPOSED:
     _i, _j = ARKIT_INDEX[_first], ARKIT_INDEX[_second]
     _OPPOSED[_i, _j] = _OPPOSED[_j, _i] = 1 / OPPOSED_SIGMA**2
@@ -152,7 +152,7 @@ def solve(
     """
     mean = head.moved(network)
     weights = before.weights.copy()
-    lower, upper = np.zeros(52), head.upper.copy()
+    lower, upper = np.zeros(len(head.upper)), head.upper.copy()
     places = list(LOOKS)
     weights[places] = lower[places] = upper[places] = mean[places] = looks
     rotation, translation = before.rotation, before.translation
@@ -175,7 +175,7 @@ def solve(
         inner = np.linalg.inv(pose.T @ pose + np.diag(POSE_RIDGE))
         pull = pose.T @ target
         gram = rows @ rows.T - cross @ inner @ cross.T + _OPPOSED
-        gram[np.diag_indices(52)] += 1 / PRIOR_SIGMA**2
+        gram[np.diag_indices(len(mean))] += 1 / PRIOR_SIGMA**2
         gradient = rows @ target - cross @ (inner @ pull)
         linear = gradient + gram @ weights - _OPPOSED @ weights + (mean - weights) / PRIOR_SIGMA**2
         new = weights.copy()

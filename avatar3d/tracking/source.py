@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from avatar3d.errors import InputError
+from avatar3d.head.protocol import MorphableModel
 from avatar3d.motion.calibrate import Calibration, read_calibration
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.retarget import DIALECTS, HEAD, NETWORK
@@ -19,15 +20,22 @@ from avatar3d.tracking.track import tracker_of
 
 
 class CaptureSource(SourceBase):
-    """The codes of one face of a capture. face: which identity, in order of appearance. solved: see VideoTracker."""
+    """The codes of one face of a capture. face: which identity, in order of appearance. solved, head: see VideoTracker."""
 
-    def __init__(self, capture: FrameSource, face: int, calibration: Calibration | None, solved: bool = True) -> None:
+    def __init__(
+        self,
+        capture: FrameSource,
+        face: int,
+        calibration: Calibration | None,
+        solved: bool = True,
+        head: MorphableModel | None = None,
+    ) -> None:
         super().__init__()
         self.live = capture.live
         self.dialect = HEAD if solved or calibration is not None else NETWORK
         self._capture, self._face, self._calibration = capture, face, calibration
         self._tracker = tracker_of(
-            capture, face + 1, solved=solved,
+            capture, face + 1, solved=solved, head=head,
             known=None if calibration is None or calibration.teacher is None else (face, calibration.teacher),
         )  # fmt: skip
         self._frames: Iterator[tuple[int, np.ndarray]] = iter(capture)

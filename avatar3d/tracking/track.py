@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.fitting.given import given_head
+from avatar3d.head.protocol import MorphableModel
 from avatar3d.motion.calibrate import Teacher
 from avatar3d.motion.code import MotionCode, quaternion_matrix
 from avatar3d.motion.validation import MotionValidator
@@ -71,14 +73,16 @@ class VideoTracker:
     """The state of tracking one capture: the follower, and a face's track, a validator and a sequence for each identity.
 
     solved: expressions are solved on each person's own head; False: the blendshape network's answers as they are. live: frames
-    come as they are taken, so heads are fitted beside them. milliseconds: of the last step, what was looked ahead included.
+    come as they are taken, so heads are fitted beside them. head: the model that is fitted, the default one where None; raises
+    InputError where it cannot be. milliseconds: of the last step, what was looked ahead included.
     """
 
     def __init__(
         self, width: int, height: int, faces: int = 1, threads: int = 2, focal_px: float | None = None, solved: bool = True,
-        live: bool = False,
+        live: bool = False, head: MorphableModel | None = None,
     ) -> None:  # fmt: skip
-        self._new = partial(FaceTrack, width, height, focal_px, solved, live)
+        self._model = given_head(head)
+        self._new = partial(FaceTrack, width, height, focal_px, solved, live, self._model)
         self._solved = solved
         self.follower = FaceFollower(faces, threads)
         self.milliseconds = 0.0
@@ -105,7 +109,7 @@ class VideoTracker:
             self._ahead.append(seen)
             for identity, (landmarks, weights) in seen.faces.items():
                 face = self._tracks.setdefault(identity, self._new())
-                pose = poses.setdefault(identity, FaceMotion(face.width, face.height, face.focal_px))
+                pose = poses.setdefault(identity, FaceMotion(face.width, face.height, face.focal_px, self._model))
                 code = pose.code(landmarks, weights, time_ns, 0)
                 face.finder.keep(landmarks, weights, float(quaternion_matrix(code.rotation)[2, 2]))
         for face in self._tracks.values():
@@ -137,13 +141,13 @@ class VideoTracker:
 
 def tracker_of(
     source: FrameSource, faces: int = 1, threads: int = 2, solved: bool = True, limit: int | None = None,
-    known: tuple[int, Teacher] | None = None,
+    known: tuple[int, Teacher] | None = None, head: MorphableModel | None = None,
 ) -> VideoTracker:  # fmt: skip
     """The tracker of a capture at its start; of a recording it has learned the heads from the first frames, at most `limit`.
 
-    known: an identity and its calibration's frame.
+    known: an identity and its calibration's frame. head: see VideoTracker.
     """
-    tracker = VideoTracker(source.width, source.height, faces, threads, solved=solved, live=source.live)
+    tracker = VideoTracker(source.width, source.height, faces, threads, solved=solved, live=source.live, head=head)
     if known is not None:
         tracker.know(*known)
     if solved and not source.live and (known is None or faces > 1):
@@ -161,13 +165,14 @@ def track(
     each: Callable[[TrackedFrame], None] | None = None,
     solved: bool = True,
     known: tuple[int, Teacher] | None = None,
+    head: MorphableModel | None = None,
 ) -> Track:
     """Track a capture to its end, to `limit` frames, or until KeyboardInterrupt on a camera.
 
-    faces: how many to follow. each: called with every frame. solved: see VideoTracker. Raises InputError when the video cannot be
+    faces: how many to follow. each: called with every frame. solved, head: see VideoTracker. Raises InputError when the video cannot be
     decoded, WorkError when the camera is gone.
     """
-    tracker = tracker_of(source, faces, threads, solved, limit, known)
+    tracker = tracker_of(source, faces, threads, solved, limit, known, head)
     result = Track()
     total = min(source.frame_count or limit or 1, limit or source.frame_count or 1)
     try:
@@ -190,11 +195,13 @@ def track(
     return result
 
 
-def track_codes(path: str | Path, threads: int = 1, solved: bool = True) -> list[MotionCode]:
-    """The codes of the face that a video shows longest, in its frames' order. solved: see VideoTracker."""
+def track_codes(
+    path: str | Path, threads: int = 1, solved: bool = True, head: MorphableModel | None = None
+) -> list[MotionCode]:
+    """The codes of the face that a video shows longest, in its frames' order. solved, head: see VideoTracker."""
     source = open_video(path)
     try:
-        result = track(source, threads=threads, solved=solved)
+        result = track(source, threads=threads, solved=solved, head=head)
     finally:
         source.close()
     longest = result.longest()

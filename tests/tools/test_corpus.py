@@ -284,3 +284,5 @@ def test_an_ablation_replaces_what_it_names_and_gives_it_back(part):
             assert pkgutil.resolve_name(place) is ablation.PARTS[part][place] is not original
     for place, original in places.items():
         assert pkgutil.resolve_name(place) is original
+    head = ablation.head_without([part])
+    assert bool(places) is (head is None) and (head is None or not head.control_identity.any())

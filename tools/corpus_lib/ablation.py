@@ -15,7 +15,7 @@ from avatar3d.enrolment.hair import growth as hair_growth
 from avatar3d.enrolment.hair.grid import blur
 from avatar3d.face.hair import HairSeen
 from avatar3d.face.landmarks import FaceLandmarks
-from avatar3d.head import landmarks as head_landmarks
+from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.mediapipe import CHEEKS, CHIN, FOREHEAD_TOP
 from avatar3d.head.model import HeadModel
 
@@ -37,7 +37,7 @@ def _guessed_hair(rgb: np.ndarray, landmarks: FaceLandmarks, *_: Any, **__: Any)
 
 def _average_head() -> HeadModel:
     """The head of which only the size and the mean of its statistics are known: its modes move nothing."""
-    head = head_landmarks.fitting_head()
+    head = fitting_head()
     return replace(head, control_identity=head.control_identity * 0)
 
 
@@ -50,10 +50,15 @@ def _plain(color: np.ndarray, growth: hair_growth.HairGrowth) -> np.ndarray:
 
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "hair-network": {"avatar3d.enrolment.photo.segment.hair_probability": _guessed_hair},
-    "statistics": {"avatar3d.enrolment.pipeline.fitting_head": _average_head},
+    "statistics": {},  # see head_without
     "mapping": {"avatar3d.enrolment.pipeline.learn_reach": lambda *_: None},
     "strands": {"avatar3d.enrolment.hair.texture.dress": _plain, "avatar3d.enrolment.hair.refine.dress": _plain},
 }
+
+
+def head_without(parts: list[str]) -> HeadModel | None:
+    """The head that is enrolled on without these PARTS, None for the default one."""
+    return _average_head() if "statistics" in parts else None
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def _run(arguments: argparse.Namespace, corpus: Corpus) -> int:
         fetch(corpus, todo, chosen_films)
         try:
             with closing(make_renderer("realtime")) as renderer, ProgressBar() as progress, ablation.without(arguments.without):
-                bench = Bench(corpus, out, renderer, options)
+                bench = Bench(corpus, out, renderer, {**options, "head": ablation.head_without(arguments.without)})
                 for done, item in enumerate(todo):
                     progress(done / (len(todo) + len(chosen_films)), item.id)
                     _measure(bench, item, out, not arguments.no_sheets, arguments.again)
