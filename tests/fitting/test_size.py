@@ -7,8 +7,9 @@ from staged_face import landmarks_of, portrait_camera
 from avatar3d.errors import InputError
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.fitting.fit import fit_face
-from avatar3d.fitting.size import IRIS_EDGES, IRIS_MM, LIDS, head_size, to_size
+from avatar3d.fitting.size import IRIS_MM, head_size, to_size
 from avatar3d.head.landmarks import fitting_head
+from avatar3d.head.mediapipe import IRIS_EDGES, LID_MIDDLES
 from avatar3d.motion.code import MotionCode
 
 
@@ -51,7 +52,7 @@ def test_small_irises_tell_of_a_large_head_and_its_eyes_distance_of_a_sane_one(h
 def test_closed_lids_show_no_iris(head, photo):
     landmarks, fit = photo
     points = landmarks.points_px.copy()
-    for upper, lower in LIDS:
+    for upper, lower in LID_MIDDLES:
         points[upper] = points[lower]
     size = head_size(fit, FaceLandmarks(points, 1.0), head)
     assert size.iris_mm is None and size.size_by_iris is None
