@@ -107,7 +107,7 @@ def idle(time_s: float, seed: int = 0) -> MotionCode:
 
 
 @dataclass(frozen=True)
-class Passage:
+class IdleTransition:
     """Where a head is between its source and idling.
 
     idling: what it goes to. origin: what was shown when that changed, None when it began there. since_s: when that was.
@@ -120,19 +120,19 @@ class Passage:
     shown: MotionCode
 
 
-def pass_over(passage: Passage | None, live: MotionCode | None, time_s: float, seed: int = 0) -> Passage:
-    """The next passage, whose `shown` is to be drawn at `time_s`.
+def next_transition(transition: IdleTransition | None, live: MotionCode | None, time_s: float, seed: int = 0) -> IdleTransition:
+    """The next transition, whose `shown` is to be drawn at `time_s`.
 
     live: what the source tells for this time, None while it is silent. Every change of direction starts from what was shown
     last, so however a source comes and goes, the head does not jump.
     """
     wanted = idle(time_s, seed) if live is None else live
-    if passage is None:
-        return Passage(live is None, None, time_s, wanted)
-    if passage.idling != (live is None):
-        passage = Passage(live is None, passage.shown, time_s, passage.shown)
-    if passage.origin is None:
-        return Passage(passage.idling, None, passage.since_s, wanted)
-    share = (time_s - passage.since_s) / (TO_IDLE_S if passage.idling else TO_LIVE_S)
-    origin = passage.origin if share < 1 else None
-    return Passage(passage.idling, origin, passage.since_s, mix(passage.origin, wanted, smooth_step(share)))
+    if transition is None:
+        return IdleTransition(live is None, None, time_s, wanted)
+    if transition.idling != (live is None):
+        transition = IdleTransition(live is None, transition.shown, time_s, transition.shown)
+    if transition.origin is None:
+        return IdleTransition(transition.idling, None, transition.since_s, wanted)
+    share = (time_s - transition.since_s) / (TO_IDLE_S if transition.idling else TO_LIVE_S)
+    origin = transition.origin if share < 1 else None
+    return IdleTransition(transition.idling, origin, transition.since_s, mix(transition.origin, wanted, smooth_step(share)))

@@ -24,7 +24,7 @@ from avatar3d.runtime.governor import GovernorConfig, Level
 from avatar3d.runtime.ladder import Ladder
 from avatar3d.runtime.sensors import resident_mb
 from avatar3d.runtime.stage import EYES, Stage
-from avatar3d.runtime.tally import Tally, measured_ms
+from avatar3d.runtime.statistics import FrameStatistics, measured_ms
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class LiveHeads:
 
     def __init__(self, cast: Cast, config: GovernorConfig, rung: str | None = None) -> None:
         self.cast, self.config = cast, config
-        self.tally, self.ladder = Tally(), Ladder(config, rung)
+        self.statistics, self.ladder = FrameStatistics(), Ladder(config, rung)
         self.choice = Choice(DrawStrategy(), "default")
         self.costs: tuple[float | None, ...] = (None,) * len(config.levels)
         self.layered = False
@@ -177,27 +177,27 @@ class LiveHeads:
         scenes = stage.prepare(motions)
         if rebake:
             stage.rebake(scenes, self.level)
-        lines = self.tally.lines(self.ladder, self.cast, overlay)
+        lines = self.statistics.lines(self.ladder, self.cast, overlay)
         stage.lines = stage.lines if lines is None else lines
         return Posed(scenes, motions, told[0][1], display_ns, asked_ns, started_s, time.perf_counter())
 
     def drawn(self, posed: Posed, draw_ms: float, time_s: float, head_ms: float | None = None) -> None:
         """A frame was drawn and shown at a monotonic time; head_ms: the latency of the viewer's own movement, where it is known."""
         self.ladder.count()
-        self.tally.drawn(time_s, draw_ms, posed.prepare_ms, posed.expression_ms, head_ms, posed.source_age_ms)
+        self.statistics.drawn(time_s, draw_ms, posed.prepare_ms, posed.expression_ms, head_ms, posed.source_age_ms)
 
     def observe(
         self, time_s: float, draw_ms: float, period_ms: float, late: bool, too_hot: Callable[[], bool] = lambda: False
     ) -> None:
         """Tell the ladder how the last frame went; see Ladder.observe."""
-        self.tally.late += late
+        self.statistics.late += late
         age_s = self.cast.source_age_s(time.monotonic_ns())
         self.ladder.observe(time_s, draw_ms, period_ms, late, age_s, too_hot)
 
     def report(self) -> dict[str, Any]:
         """What `--json` prints of heads that were shown, whatever showed them."""
         return {
-            **self.tally.figures(),
+            **self.statistics.figures(),
             **self.ladder.report(),
             "drawing": self.choice.to_json(),
             "layered": self.layered,

@@ -17,7 +17,7 @@ from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.filter import FilterState, smooth
 from avatar3d.motion.predict import PredictState, observe, predict
-from avatar3d.runtime.idle import NOTICE_AFTER_S, SILENT_S, Passage, pass_over
+from avatar3d.runtime.idle import NOTICE_AFTER_S, SILENT_S, IdleTransition, next_transition
 from avatar3d.runtime.mailbox import Mailbox
 from avatar3d.runtime.trace import Trace
 
@@ -71,7 +71,7 @@ class Pipeline:
         self._trace, self._name = trace, name
         self._source, self._silent_s, self._seed, self._clock_ns = source, silent_s, seed, clock_ns
         self._reopen = reopen
-        self._passage: Passage | None = None
+        self._transition: IdleTransition | None = None
         self._codes: Mailbox[MotionCode] = Mailbox()
         self._closing = threading.Event()
         self._state: PredictState | None = None  # replaced as a whole, so that a reader needs no lock
@@ -126,13 +126,13 @@ class Pipeline:
         state = self._state
         silent = state is None or self.source_age_s(self._clock_ns()) > self._silent_s
         live = None if state is None or silent else predict(state, time_ns).code
-        self._passage = pass_over(self._passage, live, time_ns / 1e9, self._seed)
-        return Moment(self._passage.shown, None if state is None else state.codes[-1].time_ns)
+        self._transition = next_transition(self._transition, live, time_ns / 1e9, self._seed)
+        return Moment(self._transition.shown, None if state is None else state.codes[-1].time_ns)
 
     @property
     def idling(self) -> bool:
         """Whether the last motion was, or was on its way to, idle motion."""
-        return self._passage is None or self._passage.idling
+        return self._transition is None or self._transition.idling
 
     def notice(self, now_ns: int) -> str | None:
         """What the viewer should be told about a source that failed or has been silent for long, or None."""

@@ -18,8 +18,8 @@ from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.fade import Fade
 from avatar3d.rendering.opengl.foveation import Foveation, FoveationSettings
 from avatar3d.rendering.opengl.motion_vectors import MotionVectors
+from avatar3d.rendering.opengl.offscreen import SrgbTarget
 from avatar3d.rendering.opengl.panel import Panel, panel_place
-from avatar3d.rendering.opengl.raw_gl import GL_SRGB8_ALPHA8
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import Stereo
 from avatar3d.rendering.scene import Scene
@@ -280,12 +280,9 @@ class Stage:
 
         Warms the driver for sRGB targets, which compiles anew for each kind.
         """
-        context = self._context
-        color = context.texture((width, height), 4, internal_format=GL_SRGB8_ALPHA8)
-        depth = context.depth_renderbuffer((width, height))
-        framebuffer = context.framebuffer([color], depth)
+        target = SrgbTarget(self._context, width, height)
         for renderer in self._renderers:
-            renderer.warm(framebuffer)
+            renderer.warm(target.framebuffer)
         angles, offset = TRIAL_ANGLES
         views = [
             EyeView((0.0, 0.0, 0.0, 1.0), (side * offset[0], 0.0, self._distance_m), angles) for side in (-1.0, 1.0)[:eyes]
@@ -298,11 +295,10 @@ class Stage:
                 started = time.perf_counter()
                 scenes = self.prepare([MotionCode()] * len(self.places))
                 cameras = [cut or camera for cut, camera in zip(self.cut(scenes, whole), whole, strict=True)]
-                self.draw(scenes, cameras, [framebuffer] * eyes, level)
-                context.finish()
+                self.draw(scenes, cameras, [target.framebuffer] * eyes, level)
+                self._context.finish()
                 times.append((time.perf_counter() - started) * 1e3)
-        for resource in (framebuffer, color, depth):
-            resource.release()
+        target.release()
         return tuple(min(taken[level][1:]) if level in taken else None for level in self._config.levels)
 
     def close(self) -> None:

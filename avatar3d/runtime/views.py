@@ -109,7 +109,7 @@ def eye_distance_m(views: Sequence[EyeView]) -> float:
     return float(np.linalg.norm(np.subtract(views[-1].position, views[0].position)))
 
 
-def looked_at(views: Sequence[EyeView], gaze: Sequence[float], distance_m: float) -> np.ndarray:
+def gaze_point(views: Sequence[EyeView], gaze: Sequence[float], distance_m: float) -> np.ndarray:
     """(3,) point of the session's space that the eyes look at: along the gaze of the head, so far from between the eyes.
 
     gaze: quaternion xyzw in the head's space, looking along −Z (XR_EXT_eye_gaze_interaction). The head's orientation is taken to

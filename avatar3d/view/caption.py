@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from avatar3d.rendering.letters import drawable, font
+from avatar3d.rendering.font import drawable, font
 from avatar3d.rendering.opengl.shaders import assemble
 
 FONT_PX, LINE_PX, MARGIN_PX = 17, 24, 14

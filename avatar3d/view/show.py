@@ -137,10 +137,10 @@ class View:
         self.live.begin(period_s * 1e3)
 
     def _frames(self, period_s: float) -> None:
-        options, window, tally = self._options, self._window, self.live.tally
+        options, window, statistics = self._options, self._window, self.live.statistics
         began_s = last_s = due_s = obeyed_s = time.monotonic()
         cpu_s = time.process_time()
-        while options.frames is None or tally.frames < options.frames:
+        while options.frames is None or statistics.frames < options.frames:
             # A display that does not hold us back (a virtual one) is waited for by the clock.
             window.poll(max(0.0, due_s - time.monotonic() - EARLY_S))
             if window.closed or "escape" in window.tapped:
@@ -155,9 +155,9 @@ class View:
             obeyed_s = now_s
             draw_ms = self._frame(now_s, period_s)
             shown_s = time.monotonic()
-            late = tally.frames > 1 and shown_s - last_s > 1.5 * period_s
-            tally.shown_s, tally.cpu_s = shown_s - began_s, time.process_time() - cpu_s
-            tally.timed = tally.frames
+            late = statistics.frames > 1 and shown_s - last_s > 1.5 * period_s
+            statistics.shown_s, statistics.cpu_s = shown_s - began_s, time.process_time() - cpu_s
+            statistics.timed = statistics.frames
             last_s = shown_s
             self.live.observe(shown_s, draw_ms, period_s * 1e3, late)
 
@@ -193,7 +193,7 @@ class View:
     def _frame(self, now_s: float, period_s: float) -> float:
         """Draw and show one frame; returns the drawing time, ms."""
         live, window = self.live, self._window
-        live.tally.frames += 1
+        live.statistics.frames += 1
         level = live.level
         width, height = drawn_size(level.scale, *self._eye_size())
         views = self._orbit.eyes(width / height, self._options.ipd_m if self._stereo else None)
@@ -202,7 +202,7 @@ class View:
         posed = live.pose(display_ns, viewer, self._overlay, lambda code: with_face(code, self._face), rebake=True)
         cameras = self._draw(posed.scenes, views, (width, height), level)
         draw_ms = (time.perf_counter() - posed.started_s) * 1e3
-        keep = self._options.screenshot is not None and live.tally.frames == self._options.frames
+        keep = self._options.screenshot is not None and live.statistics.frames == self._options.frames
         picture = window.show(width * len(cameras), height, keep, HELP if self._help else (), len(cameras))
         if picture is not None and self._options.screenshot is not None:
             save_picture(self._options.screenshot, picture)

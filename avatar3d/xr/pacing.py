@@ -15,7 +15,7 @@ Value = TypeVar("Value")
 GONE_WITHIN_S = 1.0  # how long a call may still take when nobody wants its value any more
 
 
-class Ahead(Generic[Value]):
+class Prefetch(Generic[Value]):
     """Calls `work` in a thread of its own, one call at a time: `begin` starts one, `take` gives its value or raises its error."""
 
     def __init__(self, work: Callable[[], Value], name: str) -> None:

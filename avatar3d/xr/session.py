@@ -26,7 +26,7 @@ from avatar3d.xr.frame_images import FrameImages
 from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.headset import CLOCK, DEPTH_LAYER, THERMAL, Headset, SessionOptions, offered_extensions
 from avatar3d.xr.heat import Heat
-from avatar3d.xr.pacing import Ahead
+from avatar3d.xr.pacing import Prefetch
 from avatar3d.xr.space_warp import SpaceWarp, open_space_warp
 from avatar3d.xr.timing import FrameTiming, RuntimeClock
 from avatar3d.xr.visibility import EXTENSION as VISIBILITY_MASK
@@ -53,7 +53,7 @@ class HeadsetSession:
         self.running = False
         self.ended = False
         self.recentered = False  # since `take_recentered`
-        self._ahead: Ahead[FrameTiming] | None = None
+        self._ahead: Prefetch[FrameTiming] | None = None
         self._actions: Actions | None = None
         self._face: FaceReader | None = None
         self._masks: VisibilityMasks | None = None
@@ -209,7 +209,7 @@ class HeadsetSession:
     def wait_frame(self) -> FrameTiming:
         """Wait until the next frame should be begun; its wait began with the frame before."""
         if self._ahead is None:
-            self._ahead = Ahead(self._wait_frame, "wait")
+            self._ahead = Prefetch(self._wait_frame, "wait")
         return self._ahead.take()
 
     def _wait_frame(self) -> FrameTiming:

@@ -19,9 +19,9 @@ from avatar3d.runtime.governor import RUNGS, GovernorConfig
 from avatar3d.runtime.live import LiveHeads, StageSettings
 from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, avatar_ipd_m, carried, check_distance, in_front_of
 from avatar3d.runtime.stage import EYES, drawn_size
-from avatar3d.runtime.tally import thinned
+from avatar3d.runtime.statistics import thinned
 from avatar3d.runtime.trace import Trace
-from avatar3d.runtime.views import EyeView, eye_distance_m, looked_at, tangents_of
+from avatar3d.runtime.views import EyeView, eye_distance_m, gaze_point, tangents_of
 from avatar3d.text import printable
 from avatar3d.xr.frame import BegunFrame, FramePictures, keep_views, trace_frame
 from avatar3d.xr.graphics import Graphics
@@ -117,14 +117,14 @@ class Show:
                     session.request_exit()
                 return True
         except RuntimeGone:
-            self.live.tally.reconnects += 1
+            self.live.statistics.reconnects += 1
             if self._options.reconnect_s <= 0:
                 raise
             return False
 
     def _open(self) -> HeadsetSession:
         """A session; after an outage, tries go on for `reconnect_s`."""
-        if self.live.tally.reconnects == 0:
+        if self.live.statistics.reconnects == 0:
             return HeadsetSession(self._options.session)
         deadline = time.monotonic() + self._options.reconnect_s
         while True:
@@ -172,7 +172,7 @@ class Show:
             "wearer_extensions": session.wearer_extensions,
             "warnings": session.warnings,
         }
-        if not options.quiet and self.live.tally.reconnects == 0:
+        if not options.quiet and self.live.statistics.reconnects == 0:
             for warning in session.warnings:
                 print(printable(f"avatar3d: {warning}"), file=sys.stderr)
         self.live.ladder.state = None
@@ -184,9 +184,9 @@ class Show:
         self._period_ns = round(1e9 / session.hz) if session.hz else 0
         waiting_since = time.monotonic()
         began_s: float | None = None
-        counted, cpu_s = self.live.tally.rendered, time.process_time()
+        counted, cpu_s = self.live.statistics.rendered, time.process_time()
         try:
-            while self._options.frames is None or self.live.tally.frames < self._options.frames:
+            while self._options.frames is None or self.live.statistics.frames < self._options.frames:
                 session.poll()
                 if session.ended:
                     return
@@ -217,20 +217,20 @@ class Show:
                     last = None
         finally:
             if began_s is not None:
-                self.live.tally.cpu_s += time.process_time() - cpu_s
-                self.live.tally.shown_s += time.monotonic() - began_s
-                self.live.tally.timed += self.live.tally.rendered - counted - 1
+                self.live.statistics.cpu_s += time.process_time() - cpu_s
+                self.live.statistics.shown_s += time.monotonic() - began_s
+                self.live.statistics.timed += self.live.statistics.rendered - counted - 1
 
     def _recenter(self) -> None:
         """The viewer is somewhere else: the heads stand before them anew with the next frame."""
         self.live.stage.placement = None
-        self.live.tally.recentered += 1
+        self.live.statistics.recentered += 1
         if self._wearer is not None:
             self._wearer.recenter()
 
     def _frame(self, session: HeadsetSession, timing: FrameTiming) -> float | None:
         """One frame from begin to end; drawing time in ms, None where it was not drawn."""
-        self.live.tally.frames += 1
+        self.live.statistics.frames += 1
         begun = self._begin(session, timing)
         if begun is None:
             return None
@@ -238,7 +238,7 @@ class Show:
         pictures = self._aim(session, begun, gaze)
         self._draw(session, begun, pictures)
         done_s = time.perf_counter()
-        if self._options.keep_views is not None and self.live.tally.frames == self._options.frames:
+        if self._options.keep_views is not None and self.live.statistics.frames == self._options.frames:
             keep_views(self._options.keep_views, begun, pictures, self.live)
         session.release()
         session.end_frame(timing, pictures.cameras)
@@ -271,7 +271,7 @@ class Show:
         views = session.locate(timing)
         located_ns = time.monotonic_ns()
         if views is None:
-            live.tally.untracked += 1
+            live.statistics.untracked += 1
             session.release()
             session.end_frame(timing, None)
             return None
@@ -324,7 +324,7 @@ class Show:
         assert placement is not None and self._viewer_m is not None
         distance_m = float(np.linalg.norm(placement.translation - self._viewer_m))
         direction = gaze if gaze is not None and self._options.foveation == "gaze" else AHEAD
-        point = placement.inside(looked_at(views, direction, distance_m))
+        point = placement.inside(gaze_point(views, direction, distance_m))
         return [tangents_of(camera, point) for camera in cameras]
 
     def _draw(self, session: HeadsetSession, begun: BegunFrame, pictures: FramePictures) -> None:
@@ -348,15 +348,15 @@ class Show:
         return carried(*self._held, hand)
 
     def _report(self) -> dict[str, Any]:
-        live, tally = self.live, self.live.tally
+        live, statistics = self.live, self.live.statistics
         return {
             **self._facts,
             "hz": round(1e9 / self._period_ns, 2) if self._period_ns else None,
             **live.report(),
-            **tally.head_figures(),
-            "untracked": tally.untracked,
-            "reconnects": tally.reconnects,
-            "recentered": tally.recentered,
+            **statistics.head_figures(),
+            "untracked": statistics.untracked,
+            "reconnects": statistics.reconnects,
+            "recentered": statistics.recentered,
             "motion": live.cast.motion_figures(),
             "avatar_ipd_mm": round(avatar_ipd_m(live.cast.avatars[0]) * 1000, 2),
             "distance_m": self._options.distance_m,

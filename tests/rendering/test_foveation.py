@@ -15,7 +15,7 @@ from avatar3d.color import psnr_db
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering import RenderOptions
-from avatar3d.rendering.culling.screen_region import ScreenRegion, may_show, place_codes
+from avatar3d.rendering.culling.screen_region import ScreenRegion, may_show, outcodes
 from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.foveation import Foveation, FoveationSettings, Inset, coarse_camera, read_foveation
 from avatar3d.rendering.opengl.hidden_area import rectangle
@@ -234,12 +234,12 @@ def test_faces_that_cannot_show_are_left_out_and_no_others() -> None:
     box = (60, 30, 90, 100)
     meets = (high[:, 0] > 60) & (low[:, 0] < 90) & (SIZE - low[:, 1] > 30) & (SIZE - high[:, 1] < 100)
     lies_in = (low[:, 0] > 60) & (high[:, 0] < 90) & (SIZE - high[:, 1] > 30) & (SIZE - low[:, 1] < 100)
-    shown = may_show(place_codes(points, camera, ScreenRegion(inside=box)), corners)
+    shown = may_show(outcodes(points, camera, ScreenRegion(inside=box)), corners)
     assert not (meets & ~shown).any() and 50 < shown.sum() < 400
-    shown = may_show(place_codes(points, camera, ScreenRegion(outside=box)), corners)
+    shown = may_show(outcodes(points, camera, ScreenRegion(outside=box)), corners)
     assert not (~lies_in & ~shown).any() and (~shown).sum() > 5
     behind = np.array([[0.0, 0.0, 5.0], [9.0, 0.0, 5.0], [0.0, 9.0, 5.0]])
-    assert may_show(place_codes(behind, camera, ScreenRegion(inside=box)), np.array([[0], [1], [2]])).all()
+    assert may_show(outcodes(behind, camera, ScreenRegion(inside=box)), np.array([[0], [1], [2]])).all()
 
 
 def test_settings_are_checked(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
 from avatar3d.motion.rotation import between, exponential
 from avatar3d.runtime import idle as idle_module
-from avatar3d.runtime.idle import TO_IDLE_S, TO_LIVE_S, idle, mix, pass_over
+from avatar3d.runtime.idle import TO_IDLE_S, TO_LIVE_S, idle, mix, next_transition
 
 BLINK = ARKIT_INDEX["eyeBlinkLeft"]
 TIMES = st.floats(0, 1e6)
@@ -67,36 +67,36 @@ def test_it_blinks_as_often_and_as_unevenly_as_people_do():
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 80)), min_size=1, max_size=8), SEEDS)
 def test_a_source_that_comes_and_goes_makes_no_jump(spells, seed):
-    """The source holds an open jaw and a turned head; at each frame no part moves faster than its passage or idling may."""
+    """The source holds an open jaw and a turned head; at each frame no part moves faster than its transition or idling may."""
     held = MotionCode(
         weights=np.eye(52)[ARKIT_INDEX["jawOpen"]],
         rotation=exponential(np.array([0.0, 0.5, 0.0])),
         translation=np.full(3, 0.05),
     )
-    passage, time_s = None, 0.0
+    transition, time_s = None, 0.0
     fastest = 1.5 / min(TO_IDLE_S, TO_LIVE_S)
     far = _steps(MotionCode(), held)
     for speaks, frames in spells:
         for _ in range(frames):
             time_s += FRAME_S
-            before = passage
-            passage = pass_over(passage, held if speaks else None, time_s, seed)
+            before = transition
+            transition = next_transition(transition, held if speaks else None, time_s, seed)
             if before is None:
                 continue
-            for part, moved in _steps(before.shown, passage.shown).items():
+            for part, moved in _steps(before.shown, transition.shown).items():
                 assert moved <= ((far[part] + 0.1) * fastest + SPEEDS[part]) * FRAME_S * 1.02 + 1e-7, part
 
 
 def test_a_passage_arrives():
     live = MotionCode(weights=np.full(52, 0.5), translation=np.ones(3), time_ns=5)
-    passage = pass_over(None, None, 0.0)
-    passage = pass_over(passage, live, 1.0)
-    assert passage.shown.weights[0] == idle(0.0).weights[0]
-    passage = pass_over(passage, live, 1.0 + TO_LIVE_S)
-    assert passage.shown is live
-    passage = pass_over(passage, None, 2.0)
-    passage = pass_over(passage, None, 2.0 + TO_IDLE_S)
-    np.testing.assert_array_equal(passage.shown.rotation, idle(2.0 + TO_IDLE_S).rotation)
+    transition = next_transition(None, None, 0.0)
+    transition = next_transition(transition, live, 1.0)
+    assert transition.shown.weights[0] == idle(0.0).weights[0]
+    transition = next_transition(transition, live, 1.0 + TO_LIVE_S)
+    assert transition.shown is live
+    transition = next_transition(transition, None, 2.0)
+    transition = next_transition(transition, None, 2.0 + TO_IDLE_S)
+    np.testing.assert_array_equal(transition.shown.rotation, idle(2.0 + TO_IDLE_S).rotation)
 
 
 def test_a_mix_lies_between():

@@ -17,7 +17,7 @@ from avatar3d.runtime.views import (
     cropped,
     equal_sized,
     eye_distance_m,
-    looked_at,
+    gaze_point,
     tangents_of,
 )
 
@@ -136,7 +136,7 @@ def test_both_eyes_meet_in_the_point_that_is_looked_at():
     side = np.array([np.cos(0.4), 0.0, -np.sin(0.4)])
     pair = [EyeView(turn, tuple(sign * 0.0315 * side), (-0.7, 0.7, 0.7, -0.7)) for sign in (-1, 1)]
     up = (np.sin(0.05), 0.0, 0.0, np.cos(0.05))
-    point = looked_at([pair[0], EyeView(tuple(-np.array(turn)), pair[1].position, pair[1].angles)], up, 0.8)
+    point = gaze_point([pair[0], EyeView(tuple(-np.array(turn)), pair[1].position, pair[1].angles)], up, 0.8)
     np.testing.assert_allclose(np.linalg.norm(point), 0.8, atol=1e-9)
     np.testing.assert_allclose(point / 0.8, [-np.sin(0.4) * np.cos(0.1), np.sin(0.1), -np.cos(0.4) * np.cos(0.1)], atol=1e-9)
     cameras = [camera_of(view, 100, 100) for view in pair]

@@ -15,7 +15,7 @@ import pytest
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.runtime import ladder as ladder_module
-from avatar3d.runtime import tally as tally_module
+from avatar3d.runtime import statistics as statistics_module
 from avatar3d.runtime.cast import Cast, Role
 from avatar3d.runtime.governor import RUNGS, read_config
 from avatar3d.runtime.pipeline import Pipeline
@@ -138,7 +138,7 @@ def play(monkeypatch, context):
         cast = Cast([Role(synthetic_avatar(index), pipeline, eye_contact) for index, pipeline in enumerate(pipelines)])
         config = replace(read_config(), settle_frames=0)
         shown = Show(cast, config if scale is None else config.at_scale(scale), ShowOptions(frames=frames, **options))
-        monkeypatch.setattr(tally_module, "EVERY_S", 0.0)
+        monkeypatch.setattr(statistics_module, "EVERY_S", 0.0)
 
         def watched(stage, *arguments):
             shown._overlaid, shown._toward = list(stage.lines), arguments[-1]

@@ -22,7 +22,7 @@ class ScreenRegion:
     outside: Box | None = None
 
 
-def place_codes(points: np.ndarray, camera: Camera, region: ScreenRegion) -> np.ndarray:
+def outcodes(points: np.ndarray, camera: Camera, region: ScreenRegion) -> np.ndarray:
     """(V,) u8 of points (V, 3) in the camera's world: bits of the half planes that keep a face from showing in the region.
 
     A bit stands for a convex region, so that a face whose corners share one lies in it (after Cohen and Sutherland). Zero behind

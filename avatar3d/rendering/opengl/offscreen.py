@@ -1,4 +1,4 @@
-"""Off-screen pictures that are read back."""
+"""Off-screen targets: pictures that are read back, and trial frames as a display takes them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from avatar3d.camera import Camera
+from avatar3d.rendering.opengl.raw_gl import GL_SRGB8_ALPHA8
 
 
 class OffscreenTarget:
@@ -39,6 +40,20 @@ class OffscreenTarget:
         metres = np.full((height, width), np.inf, np.float32)
         metres[drawn] = far * near / (far - window[drawn].astype(np.float64) * (far - near))
         return metres
+
+    def release(self) -> None:
+        """Free the GL objects."""
+        for resource in (self.framebuffer, self._color, self._depth):
+            resource.release()
+
+
+class SrgbTarget:
+    """A framebuffer of 8-bit sRGB with depth, as displays have. The context must be current in every call."""
+
+    def __init__(self, context: Any, width: int, height: int) -> None:
+        self._color = context.texture((width, height), 4, internal_format=GL_SRGB8_ALPHA8)
+        self._depth = context.depth_renderbuffer((width, height))
+        self.framebuffer = context.framebuffer([self._color], self._depth)
 
     def release(self) -> None:
         """Free the GL objects."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from avatar3d.camera import Camera
 from avatar3d.rendering.culling.backface import edge_on_m3
-from avatar3d.rendering.culling.screen_region import ScreenRegion, place_codes
+from avatar3d.rendering.culling.screen_region import ScreenRegion, outcodes
 from avatar3d.rendering.opengl.avatar.face_order import FADED, whole_range
 from avatar3d.rendering.opengl.avatar.gpu_avatar import GpuAvatar
 from avatar3d.rendering.opengl.avatar.hair_programs import HairPrograms
@@ -67,7 +67,7 @@ class AvatarPainter:
         if programs.on_gpu:
             avatar.buffers.draw_all_faces()
         else:
-            codes = None if region is None else place_codes(scene.vertices, cameras[0], region)
+            codes = None if region is None else outcodes(scene.vertices, cameras[0], region)
             facing = avatar.buffers.send_faces(scene, cameras, edge_on, codes)
         shown = programs.hair if hair else None
         if shown is not None and scene.hair is not None:
@@ -235,10 +235,10 @@ def _draw_hair(hair: HairPrograms, which: str) -> None:
 
 
 def _hair_codes(hair: HairPrograms, posed: PosedHair, camera: Camera, region: ScreenRegion) -> list[np.ndarray]:
-    """place_codes of each level."""
+    """outcodes of each level."""
     inside = camera.moved(posed.rotation, posed.translation)  # levels are placed in the head's frame
     shells = hair.shells
-    return [place_codes(shells.base + level * shells.extent, inside, region) for level in shells.levels]
+    return [outcodes(shells.base + level * shells.extent, inside, region) for level in shells.levels]
 
 
 def _farthest_m(scene: Scene, camera: Camera, hair_only: bool) -> float:

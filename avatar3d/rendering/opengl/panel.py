@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from avatar3d.camera import Camera
-from avatar3d.rendering.letters import drawable, font
+from avatar3d.rendering.font import drawable, font
 from avatar3d.rendering.opengl.raw_gl import GL_FRAMEBUFFER_SRGB
 from avatar3d.rendering.opengl.shaders import assemble
 

@@ -135,7 +135,7 @@ class AvatarBuffers:
         """Send the head's faces that any of the cameras may see from the front, and note their groups.
 
         edge_on: of each camera, the height under which a face counts as seen from both sides (backface.edge_on_m3). codes:
-        place_codes of the vertices, to leave out what shows nowhere. Returns which faces of the skin each eye does see from the
+        outcodes of the vertices, to leave out what shows nowhere. Returns which faces of the skin each eye does see from the
         front, for its outline.
         """
         order = self.order

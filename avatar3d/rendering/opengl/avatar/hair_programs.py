@@ -63,7 +63,7 @@ class HairPrograms:
     def send(self, eyes: Sequence[np.ndarray], edge_on: Sequence[float], codes: Sequence[np.ndarray] | None = None) -> None:
         """Send the faces that any of the eyes (3,) in the resting head's frame may see, and note their ranges.
 
-        edge_on: of each eye, the height under which a face counts as seen from both sides (backface.edge_on_m3). codes: place_codes
+        edge_on: of each eye, the height under which a face counts as seen from both sides (backface.edge_on_m3). codes: outcodes
         of each level's vertices, to leave out what shows nowhere.
         """
         above = [heights(self._planes, eye) for eye in eyes]

@@ -21,7 +21,7 @@ RECENT_FRAMES = 30  # that the panel's figures are over
 
 
 @dataclass
-class Tally:
+class FrameStatistics:
     """frames: begun. rendered: drawn and shown. late: that missed their time. untracked: while the viewer was not tracked."""
 
     frames: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from avatar3d.rendering.letters import drawable, font
+from avatar3d.rendering.font import drawable, font
 from avatar3d.rendering.opengl.panel import text_picture
 from avatar3d.view.caption import caption_picture
 
