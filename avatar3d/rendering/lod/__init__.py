@@ -1,1 +1,1 @@
-"""Levels of detail: fewer faces, smaller textures, merged hair shells, and a field that is asked less often."""
+"""Levels of detail: fewer faces, smaller textures, merged hair shells, and a field that is evaluated less often."""

@@ -1,4 +1,4 @@
-"""Where the live form asks the field: for each face the source that is cheapest for what it loses; arrays only.
+"""Where the live form evaluates the field: for each face the source that is cheapest for what it loses; arrays only.
 
 "vertices": the field at a face's corners, interpolated. "split": the coarsest grid levels, view and motion from the corners as
 their share of the MLP's first layer, in which they are linear; finer levels and the other layers at each pixel. "pixels": all
@@ -38,7 +38,7 @@ LEAST_SEEN = 0.25  # share of a shell that is seen through others at least: asla
 
 @dataclass(frozen=True)
 class FieldSources:
-    """Where some shells are asked. levels: how many of the coarsest grid levels split faces take from their vertices.
+    """Where the field on some shells is evaluated. levels: how many of the coarsest grid levels split faces take from their vertices.
 
     source: of each shell, (F,) u8 of its faces, index into SOURCES.
     """

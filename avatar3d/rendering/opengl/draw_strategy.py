@@ -27,7 +27,7 @@ class DrawStrategy:
 
     table: where the live field's tables lie: a buffer texture, a 2D texture, or a storage buffer (OpenGL 4.3). numbers: of
     the tables, 32- or 16-bit floats. network: the live field's weights as literals of the shader, or in a uniform block, with
-    which all of the field is asked at each pixel (avatar3d.rendering.lod.field_source).
+    which all of the field is evaluated at each pixel (avatar3d.rendering.lod.field_source).
     colors: base and hair colour as linear 16-bit floats, or as 8-bit sRGB that the driver decodes; where textures have eight
     bits anyway it has no meaning. stereo: how both eyes are drawn into array images (opengl.stereo), for callers that
     have such; the renderer is told at each draw. shading: the live field on the skin evaluated as faces are drawn, or all of it
