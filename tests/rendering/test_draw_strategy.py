@@ -14,9 +14,11 @@ from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.frame import PRECISIONS, Form, Frame, RenderOptions
 from avatar3d.rendering.opengl.draw_strategy import VALUES, DrawStrategy, possible
+from avatar3d.rendering.opengl.gpu_morph import GpuMorph
 from avatar3d.rendering.opengl.layers import LayeredTarget, offered
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import Stereo
+from avatar3d.rendering.scene import build_scene, layout_of
 from tests.rendering.conftest import view
 
 SIZE = 128
@@ -168,17 +170,19 @@ def test_an_unknown_way_is_refused() -> None:
 
 
 def test_the_gpu_poses_and_lights_as_the_scene_does(avatar: Avatar, moved: MotionCode, realtime: RealtimeRenderer) -> None:
-    realtime.strategy = DrawStrategy(morph="gpu")
-    try:
-        realtime.load(avatar)
-        scene = realtime.prepare(moved)
-        with realtime.context:
-            loaded = realtime._loaded
-            assert loaded is not None and scene.hair is not None
-            moving = np.frombuffer(loaded.dynamic_buffer.read(), np.float32).reshape(-1, 9)
-            hair = np.frombuffer(loaded.hair_shade_buffer.read(), np.float32).reshape(-1, 3)
-    finally:
-        realtime.strategy = DrawStrategy()
+    layout = layout_of(avatar)
+    scene = build_scene(avatar, moved, layout)
+    assert avatar.hair is not None and scene.hair is not None
+    with realtime.context as context:
+        moving_buffer, hair_buffer = (
+            context.buffer(reserve=size) for size in (36 * len(avatar.vertices), 12 * len(avatar.hair.base))
+        )
+        morph = GpuMorph(context, avatar, layout, moving_buffer, hair_buffer)
+        morph.run(scene)
+        moving = np.frombuffer(moving_buffer.read(), np.float32).reshape(-1, 9)
+        hair = np.frombuffer(hair_buffer.read(), np.float32).reshape(-1, 3)
+        for resource in (morph, moving_buffer, hair_buffer):
+            resource.release()
     np.testing.assert_allclose(moving[:, 0:3], scene.vertices, atol=1e-6)
     np.testing.assert_allclose(moving[:, 3:6], scene.normals, atol=2e-4)
     np.testing.assert_allclose(moving[:, 6:9], scene.shade, atol=2e-4)

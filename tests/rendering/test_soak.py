@@ -66,7 +66,7 @@ def soak(frames: int) -> dict[str, object]:
         if index in (WARM_FRAMES, frames - 1):
             gc.collect()
             resident.append(resident_mb())
-            objects.append(len(renderer._loaded.scope) if renderer._loaded else 0)
+            objects.append(renderer.gl_objects)
     return {"resident_mb": resident, "objects": objects, "gl_errors": sorted(gl_errors), "bad_frames": bad_frames}
 
 

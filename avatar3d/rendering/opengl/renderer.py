@@ -82,6 +82,11 @@ class RealtimeRenderer:
         return self._require_loaded().avatar
 
     @property
+    def gl_objects(self) -> int:
+        """How many GL objects the loaded avatar holds, 0 before `load`: what drawing must not let grow."""
+        return 0 if self._loaded is None else self._loaded.gl_objects
+
+    @property
     def _painter(self) -> AvatarPainter:
         if self._own_painter is None:
             self._own_painter = AvatarPainter(self.context)

@@ -14,6 +14,9 @@ class GlScope:
         self._kept: list[Any] = []
         self._named: dict[object, Any] = {}
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def keep(self, resource: Any) -> Any:
         """The resource, which `release` frees."""
         self._kept.append(resource)

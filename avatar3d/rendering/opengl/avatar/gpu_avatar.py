@@ -91,6 +91,11 @@ class GpuAvatar:
             self._drawn[key] = own
         return self._drawn[key]
 
+    @property
+    def gl_objects(self) -> int:
+        """How many it holds, with those of its levels of detail."""
+        return len(self._scope) + sum(coarse.gl_objects for coarse in self._coarser)
+
     def release(self) -> None:
         """Free every GL object."""
         for coarse in self._coarser:
