@@ -36,12 +36,12 @@ OURS = [words[words.index(".venv/bin/avatar3d") + 1 :] for words in COMMANDS if 
 DRAWINGS = [words for words in OURS if words[0] == "render"]
 
 
-SETTING_UP = [["./tools/demo"], ["./tools/test"], ["pip", "install"]]
+SETTING_UP = [["./tools/demo"], ["./tools/test"], ["python3", "-m"], [".venv/bin/pip", "install"]]
 
 
 def test_the_extras_named_are_those_there_are():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (line,) = (words for words in COMMANDS if words[:2] == ["pip", "install"])
+    (line,) = (words for words in COMMANDS if words[:2] == SETTING_UP[-1])
     installed = re.fullmatch(r"\.\[(.*)\]", line[2]).group(1).split(",")
     table = README[README.index("| extra |") :].split("\n\n")[0]
     named = set(re.findall(r"`(\w+)`", "\n".join(row.split("|")[1] for row in table.splitlines())))
