@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from PIL.Image import Image
 
+    from avatar3d.enrolment.stage import Stage
+    from avatar3d.enrolment.state import Enrolment, Tuning
     from avatar3d.evaluation import EvaluateOptions
     from avatar3d.generator.protocol import Generator, GeneratorFactory
     from avatar3d.head.protocol import MorphableModel
@@ -37,6 +39,9 @@ def enroll(
     field_backend: str = "numba",
     device: str = "cpu",
     head: str | MorphableModel = "default",
+    tuning: Tuning | None = None,
+    stages: Sequence[Stage] | None = None,
+    after: Callable[[Stage, Enrolment], None] | None = None,
     progress: ProgressCallback = silent,
     report: dict[str, object] | None = None,
 ) -> Avatar:
@@ -65,6 +70,12 @@ def enroll(
     head
         The head model that is fitted: a name (`avatar3d.head.registry.HEAD_MODELS`), or any object that fulfils
         `avatar3d.head.protocol.MorphableModel`, see docs/head-model.md.
+    tuning
+        Sizes and training, see `avatar3d.enrolment.state.Tuning`.
+    stages
+        In place of `avatar3d.enrolment.pipeline.STAGES`, such as those with one replaced; they must make an avatar.
+    after
+        Called with each stage that has run and with all that is known by then.
     progress
         Called with a share in [0, 1] and what is being done.
     report
@@ -82,8 +93,8 @@ def enroll(
     avatar3d.errors.WorkError
         Something that this asks for is not installed here.
     """
-    from avatar3d.enrolment.pipeline import EnrollOptions
-    from avatar3d.enrolment.pipeline import enroll as run
+    from avatar3d.enrolment.pipeline import STAGES, EnrollOptions, Tuning, run
+    from avatar3d.enrolment.stage import unwatched
     from avatar3d.head.registry import head_of
 
     options = EnrollOptions(
@@ -98,11 +109,14 @@ def enroll(
         field_backend=field_backend,
         device=device,
         head=head_of(head),
+        tuning=tuning or Tuning(),
     )
-    avatar, figures = run(photo, options, progress)
+    state = run(photo, options, progress, STAGES if stages is None else stages, after or unwatched)
     if report is not None:
-        report.update(figures)
-    return avatar
+        report.update(state.report())
+    if state.avatar is None:
+        raise InputError(f"these stages make no avatar: {', '.join(state.seconds) or 'none'}; `skin` is the first that has one")
+    return state.avatar
 
 
 def load(path: str | Path) -> Avatar:
@@ -148,10 +162,10 @@ def save(avatar: Avatar, path: str | Path, *, jpeg: bool | int = False, byte_fie
     avatar3d.errors.WorkError
         The avatar holds numbers that the file cannot hold.
     """
+    from avatar3d.files import check_suffix
     from avatar3d.glb import write_glb
 
-    if Path(path).suffix.lower() != ".glb":
-        raise InputError(f"cannot write an avatar as {Path(path).name}: expected a name that ends in .glb")
+    check_suffix(path, ".glb", "an avatar")
     write_glb(avatar, path, jpeg, byte_field)
 
 

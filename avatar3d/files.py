@@ -11,7 +11,7 @@ import secrets
 import stat
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -51,13 +51,14 @@ def _temporary(target: Path, shared: bool = False) -> Iterator[Path]:
     _check_target(target)
     temporary = _beside(target)
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, SHARED_MODE if shared else PRIVATE_MODE))
-    except OSError as error:
-        raise _unwritable(target, error) from error
-    try:
+        try:
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, SHARED_MODE if shared else PRIVATE_MODE))
+        except OSError as error:
+            raise _unwritable(target, error) from error
         yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)
+    finally:  # also where a signal comes as soon as it is there
+        with suppress(OSError):  # it has been moved, or never was
+            temporary.unlink()
 
 
 def _beside(target: Path) -> Path:
@@ -108,6 +109,12 @@ def check_writable(path: str | Path) -> None:
             pass
     if target.exists() and not os.access(target, os.W_OK):
         raise InputError(f"cannot write {target}: the file there is read-only; choose another name")
+
+
+def check_suffix(path: str | Path, suffix: str, what: str) -> None:
+    """Raise InputError, calling the file `what`, unless its name ends in `suffix`, such as ".glb", in capitals or not."""
+    if Path(path).suffix.lower() != suffix:
+        raise InputError(f"cannot write {what} as {Path(path).name}: expected a name that ends in {suffix}")
 
 
 def make_folder(path: str | Path) -> None:

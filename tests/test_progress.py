@@ -9,10 +9,7 @@ import sys
 import threading
 import time
 
-import pytest
-
 from avatar3d import progress
-from avatar3d.enrolment.pace import FIELD, TYPICAL_S, by_the_clock
 from avatar3d.progress import ProgressBar, quiet_stderr
 
 
@@ -60,25 +57,6 @@ def test_in_a_pipe_a_bar_says_nothing(monkeypatch):
     with ProgressBar() as bar:
         bar(0.5, "fitting")
     assert screen.getvalue() == ""
-
-
-@pytest.mark.parametrize(("hair", "field"), [(True, True), (True, False), (False, True), (False, False)])
-def test_an_enrolments_progress_rises_by_the_time_that_stages_take(hair, field):
-    told = []
-    paced = by_the_clock(lambda fraction, label: told.append((label, fraction)), hair, field)
-    given = 0.0
-    for label in TYPICAL_S:
-        if (hair or label != "growing the hair") and (field or label not in FIELD):
-            for step in range(1 + 10 * (label == "training the field")):
-                paced(0.5 + 0.042 * step if label in FIELD else given, label)
-            given += 0.05
-    fractions = [fraction for _, fraction in told]
-    assert fractions == sorted(fractions) and fractions[0] == 0.0 and 0.9 < fractions[-1] < 1.0
-    of = dict(told)
-    assert of["painting the skin"] > (0.1 if field else 0.15)
-    if field:
-        trained = [fraction for label, fraction in told if label == "training the field"]
-        assert trained[-1] == pytest.approx(of["baking the field"]) and trained[-1] - trained[0] > 0.15
 
 
 def test_what_is_written_to_the_descriptor_is_kept_off_the_screen(capfd):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from avatar3d.cli.flags import seed, within
 from avatar3d.cli.glb import add_storage_flags
-from avatar3d.errors import InputError
 from avatar3d.text import printable
 
 MAX_BOX_PX = 1e6  # of a face's box; no picture is as large
@@ -55,21 +54,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--head", default="default", metavar="HEAD", help="the head model to fit: a name, or its file (.npz)")
     parser.add_argument("--remove-glasses", action="store_true", help="leave off the glasses that the photo shows")
     parser.add_argument("--seed", type=seed, default=0, help="of everything random: equal seeds give equal avatars (default 0)")
+    parser.add_argument(
+        "--keep-stages", type=Path, metavar="DIR", help="write what each stage came to into this folder, as pictures"
+    )
     add_storage_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     """(what --json prints, lines for a person). Raises InputError and WorkError as the parts do."""
-    if arguments.out.suffix.lower() != ".glb":
-        raise InputError(f"cannot write an avatar as {arguments.out.name}: expected a name that ends in .glb")
-    from avatar3d.files import check_writable
-    from avatar3d.progress import ProgressBar
+    from avatar3d.enrolment.target import STAGES_FOLDER, Target
 
-    check_writable(arguments.out)
-    from avatar3d.enrolment.pipeline import EnrollOptions, enroll
-    from avatar3d.glb import write_glb
+    target = Target(arguments.out, arguments.jpeg or False, arguments.byte_field)
+    target.check()
+    if arguments.keep_stages is not None:
+        STAGES_FOLDER.check(arguments.keep_stages)
+    from avatar3d.enrolment.keep import kept_stages
+    from avatar3d.enrolment.pipeline import EnrollOptions
+    from avatar3d.enrolment.pipeline import run as enrol
+    from avatar3d.enrolment.stage import unwatched
     from avatar3d.head.archive import load_head
     from avatar3d.head.registry import head_of
+    from avatar3d.progress import ProgressBar
 
     options = EnrollOptions(
         face_index=arguments.face,
@@ -84,19 +89,13 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         head=load_head(arguments.head) if arguments.head.lower().endswith(".npz") else head_of(arguments.head),
         field_backend=arguments.field_backend or ("torch" if arguments.device == "cuda" else "numba"),
     )
-    started = time.perf_counter()
-    with ProgressBar(not arguments.quiet) as progress:
-        avatar, result = enroll(arguments.photo, options, progress)
-        progress(0.98, "writing the avatar")
-        write_started = time.perf_counter()
-        write_glb(avatar, arguments.out, arguments.jpeg or False, arguments.byte_field)
-    seconds = dict(result["seconds"], write=round(time.perf_counter() - write_started, 3))
-    seconds["total"] = round(time.perf_counter() - started, 3)
-    result = {"avatar": str(arguments.out), **result, "seconds": seconds, "bytes": arguments.out.stat().st_size}
+    keeping = nullcontext(unwatched) if arguments.keep_stages is None else kept_stages(arguments.keep_stages)
+    with ProgressBar(not arguments.quiet) as progress, keeping as after:
+        result = enrol(arguments.photo, options, progress, after=after, target=target).report()
     for warning in result["warnings"]:
         print(printable(f"avatar3d: {arguments.photo.name}: {warning}"), file=sys.stderr)
     return result, [
-        f"{arguments.out}: {result['bytes'] / 1e6:.1f} MB in {seconds['total']:.1f} s",
+        f"{arguments.out}: {result['bytes'] / 1e6:.1f} MB in {result['seconds']['total']:.1f} s",
         f"landmarks {result['landmark_error_iod_pct']:.2f} % of the interocular distance, photo re-rendered at"
         f" {result['photo_psnr_db']:.1f} dB, silhouette within {result['silhouette_error_px']:.1f} px",
         *_bake_line(result["bake"]),

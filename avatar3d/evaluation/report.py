@@ -8,7 +8,6 @@ import io
 import json
 import os
 import platform
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,15 +16,16 @@ import numpy as np
 
 from avatar3d import __version__, media
 from avatar3d.color import to_u8
-from avatar3d.errors import InputError
 from avatar3d.evaluation.protocol import RANKING_RULE, Evaluation, KeyResult
-from avatar3d.files import read_json, write_bytes
+from avatar3d.files import write_bytes
+from avatar3d.folder import FilledFolder
 from avatar3d.progress import quiet_library
 
 if TYPE_CHECKING:
     from avatar3d.avatar import Avatar
 
 PAGE, DATA, PICTURES = "index.html", "report.json", "pictures"
+FOLDER = FilledFolder("the report", DATA, frozenset({"ranking_rule", "stereo", "controls"}))
 GOALS = {"rmse_255": 1.0, "vertical_disparity_px_p95": 0.05, "disparity_error_px_p95": 0.1}
 FIGURE_NAMES = {
     "rmse_255": "Colour across the eyes, view term off (RMSE, 1/255)",
@@ -48,43 +48,11 @@ KIND_NAMES = {
 HEAT_FULL_255 = 24.0  # difference at the top of the heat maps' scale: what a viewer notices at once
 PICTURE_PX = 320  # width of the page's pictures; the folder holds them at full size
 JPEG = ".jpg"
-MAX_DATA_BYTES = 64 << 20  # of a report.json that is looked at
 
 
 def check_folder(out_dir: str | Path) -> None:
     """Raise InputError unless a report can be written at `out_dir`: nothing, an empty folder or a report of ours is there."""
-    target = Path(out_dir)
-    try:
-        if target.exists() and not target.is_dir():
-            raise InputError(f"cannot write the report to {target}: a file is there; name a folder")
-        if target.is_dir() and any(target.iterdir()) and _own_files(target) is None:
-            raise InputError(f"cannot write the report to {target}: the folder holds other things; name a new one")
-        existing = target.absolute().parent
-        while not existing.exists():
-            existing = existing.parent
-    except OSError as error:
-        raise InputError(f"cannot write the report to {target}: {error.strerror}; name another folder") from error
-    for folder in (existing, target) if target.is_dir() else (existing,):
-        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-            raise InputError(f"cannot write the report to {target}: {folder} is not a folder you may write to")
-
-
-def _own_files(folder: Path) -> set[str] | None:
-    """What the report in `folder` says that it wrote, paths relative to it; None where there is no report of ours."""
-    try:
-        summary = read_json(folder / DATA, "report", MAX_DATA_BYTES)
-    except InputError:
-        return None
-    if not isinstance(summary, dict) or not {"ranking_rule", "stereo", "controls"} <= set(summary):
-        return None
-    files = summary.get("files", [])
-    # A path that leads out of the folder was never written by us.
-    return {PAGE, DATA, *(name for name in files if isinstance(name, str) and _is_inside(name))}
-
-
-def _is_inside(name: str) -> bool:
-    parts = Path(name).parts
-    return bool(parts) and not Path(name).is_absolute() and ".." not in parts
+    FOLDER.check(out_dir)
 
 
 def write_report(avatar: Avatar, result: Evaluation, target: Path) -> dict[str, object]:
@@ -92,34 +60,15 @@ def write_report(avatar: Avatar, result: Evaluation, target: Path) -> dict[str, 
 
     Of a folder that was there, only the files that its own report lists are replaced; what else lies in it stays.
     """
-    target = target.absolute() if target.name == "" else target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    summary = _summary(avatar, result, target / PAGE)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
-        folder = Path(scratch) / "report"
-        (folder / PICTURES).mkdir(parents=True)
+    summary = _summary(avatar, result, (target if target.name else target.absolute()) / PAGE)
+    with FOLDER.filling(target, last=[PAGE]) as folder:
+        (folder / PICTURES).mkdir()
         _save_pictures(result, folder / PICTURES)
         pictures = sorted(path.relative_to(folder).as_posix() for path in (folder / PICTURES).iterdir())
         summary["files"] = [PAGE, DATA, *pictures]
         write_bytes(folder / DATA, json.dumps(summary, indent=1).encode())
         write_bytes(folder / PAGE, _page(avatar, result, summary).encode())
-        if target.exists() and any(target.iterdir()):
-            _replace_files(folder, target, [*pictures, DATA, PAGE])
-        else:
-            if target.exists():
-                target.rmdir()
-            folder.rename(target)
     return summary
-
-
-def _replace_files(folder: Path, target: Path, names: list[str]) -> None:
-    """Move the files `names` of a fresh report over those of the one at `target`; the page is the last to come."""
-    (target / PICTURES).mkdir(exist_ok=True)
-    before = _own_files(target) or set()
-    for name in names:
-        os.replace(folder / name, target / name)
-    for name in before - set(names):
-        (target / name).unlink(missing_ok=True)
 
 
 def _summary(avatar: Avatar, result: Evaluation, page: Path) -> dict[str, object]:

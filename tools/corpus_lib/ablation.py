@@ -51,7 +51,7 @@ def _plain(color: np.ndarray, growth: hair_growth.HairGrowth) -> np.ndarray:
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "hair-network": {"avatar3d.enrolment.photo.segment.hair_probability": _guessed_hair},
     "statistics": {},  # see head_without
-    "mapping": {"avatar3d.enrolment.pipeline.learn_reach": lambda *_: None},
+    "mapping": {"avatar3d.enrolment.steps.learn_reach": lambda *_: None},
     "strands": {"avatar3d.enrolment.hair.texture.dress": _plain, "avatar3d.enrolment.hair.refine.dress": _plain},
 }
 

@@ -32,6 +32,7 @@ from avatar3d.rendering.reference.shading import live_residual, shade_fragments,
 from avatar3d.rendering.scene import build_scene
 
 TEACHER_HELD_OUT_SHARE = 0.1  # of the teacher's points
+PREPARED, LEARNT = 0.42, 0.92  # of the time: when the steps begin, and when what they changed begins to be measured
 
 
 @contextmanager
@@ -115,7 +116,11 @@ def _train(
     )
     pools = [(skin_pool, options.batch_skin_pixels, options.skin_share), (hair_pool, options.batch_hair_pixels, 1.0)]
     batches = Batches(pools, kept, evidence.motion, field.motion_projection.cpu().numpy(), options)
-    iterations, seconds, loss_first, loss_last = run_training(field, batches, options, progress)
+
+    def learning(share: float, does: str) -> None:
+        progress(PREPARED + (LEARNT - PREPARED) * share, does)
+
+    iterations, seconds, loss_first, loss_last = run_training(field, batches, options, learning)
     with torch.no_grad():
         residual = live_residual(field, evidence.motion.weights)
         shaded = [shade_fragments(layer, textures, residual) for layer in view.drawn]
