@@ -15,6 +15,10 @@ from avatar3d.files import read_json, shown
 
 HEAD_MIDDLE_M = (0.0, -0.02, -0.06)  # of a head with hair, in the head frame: where a picture of it looks
 HEAD_VIEW_HEIGHT_M = 0.36  # that such a picture covers there
+# Focal length over a picture's longer side where nothing tells it. Two, because cameras of films and of photos differ: a photo of a
+# face is a portrait (a 72 mm lens on 35 mm film), a film is taken by a webcam or phone at arm's length. It is nearly unobservable:
+# 600 to 2500 px fit the same face equally well.
+PHOTO_FOCAL, FILM_FOCAL = 2.0, 1.6
 DEFAULT_IPD_M = 0.063  # the adult mean, and what the simulated headset reports
 DEFAULT_NEAR_M = 0.05
 DEFAULT_FAR_M = 10.0

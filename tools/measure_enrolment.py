@@ -20,7 +20,7 @@ from PIL import Image
 
 from avatar3d import models
 from avatar3d.avatar import Avatar
-from avatar3d.camera import Camera
+from avatar3d.camera import HEAD_MIDDLE_M, HEAD_VIEW_HEIGHT_M, Camera
 from avatar3d.enrolment.pipeline import EnrollOptions, enroll
 from avatar3d.face.identity import MODEL, IdentityEncoder
 from avatar3d.glb import read_glb, write_glb
@@ -85,7 +85,7 @@ def measure(name: str, folder: Path, likeness: Likeness, out: Path | None) -> di
 
 
 def _render(renderer, avatar: Avatar, motion: MotionCode, yaw_deg: float) -> np.ndarray:
-    camera = Camera.orbit(np.radians(yaw_deg), distance_m=0.9, target=(0, -0.02, -0.06), view_height_m=0.36)
+    camera = Camera.orbit(np.radians(yaw_deg), distance_m=0.9, target=HEAD_MIDDLE_M, view_height_m=HEAD_VIEW_HEIGHT_M)
     (frame,) = renderer.render(avatar, motion, [camera], RenderOptions(form="baked", supersample=2))
     return frame.to_srgb8(BACKGROUND)
 

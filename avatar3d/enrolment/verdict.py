@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from avatar3d.avatar import Avatar
-from avatar3d.camera import Camera
+from avatar3d.camera import HEAD_MIDDLE_M, HEAD_VIEW_HEIGHT_M, Camera
 from avatar3d.enrolment.photo.rim import Rim
 from avatar3d.face.identity import IdentityEncoder, distance, identity_missing
 from avatar3d.face.landmarks import FaceLandmarks
@@ -23,7 +23,7 @@ Grade = Literal["good", "usable", "poor"]
 GRADES: tuple[Grade, ...] = ("good", "usable", "poor")
 # Where a person is looked at for likeness: a portrait from 0.9 m that holds the head and its hair, before plain light grey.
 TURNED_DEG = 30.0
-PORTRAIT_SIZE_PX, PORTRAIT_HEIGHT_M, PORTRAIT_DISTANCE_M, PORTRAIT_TARGET_M = 256, 0.36, 0.9, (0.0, -0.02, -0.06)
+PORTRAIT_SIZE_PX, PORTRAIT_DISTANCE_M = 256, 0.9
 PORTRAIT_BACKDROP = (245, 245, 245)
 
 
@@ -195,8 +195,8 @@ def judge(evidence: Evidence, likeness: tuple[float | None, float | None] = (Non
 def portraits(avatar: Avatar, motion: MotionCode, yaws_deg: tuple[float, ...]) -> list[np.ndarray]:
     """(S, S, 3) u8 sRGB portraits of the avatar turned to `yaws_deg`, as likeness is judged from."""
     cameras = [
-        Camera.orbit(np.radians(yaw), 0.0, PORTRAIT_DISTANCE_M, PORTRAIT_SIZE_PX, PORTRAIT_SIZE_PX, PORTRAIT_HEIGHT_M,
-                     PORTRAIT_TARGET_M)
+        Camera.orbit(np.radians(yaw), 0.0, PORTRAIT_DISTANCE_M, PORTRAIT_SIZE_PX, PORTRAIT_SIZE_PX, HEAD_VIEW_HEIGHT_M,
+                     HEAD_MIDDLE_M)
         for yaw in yaws_deg
     ]  # fmt: skip
     renderer = make_renderer("reference")  # at this size quicker than to load the avatar onto a GPU

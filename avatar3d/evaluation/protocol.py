@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from avatar3d.avatar import PART_LASH, PART_LENS, PART_SKIN, Avatar
-from avatar3d.camera import DEFAULT_IPD_M, Camera, stereo_pair
+from avatar3d.camera import DEFAULT_IPD_M, HEAD_MIDDLE_M, Camera, stereo_pair
 from avatar3d.color import linear_to_srgb
 from avatar3d.evaluation import controls
 from avatar3d.evaluation.correspondence import Correspondences, EyePicture, correspond
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from avatar3d.rendering import Renderer
 
 Pair = tuple[EyePicture, EyePicture]
-LOOK_AT = (0.0, -0.02, -0.06)  # metres, head frame: the middle of a head with hair
 PICTURE_GREY = 0.5  # sRGB, behind the page's pictures
 SAME_COLOR = 0.5 / 255  # a blended layer that changes a pixel by less changes no 8-bit picture
 # (yaw in degrees, expression): the range one photo supports and a little beyond, then faces that move.
@@ -176,7 +175,7 @@ def _measure_key(
 ) -> KeyResult:
     motion = MotionCode.from_expression(expression)
     size = options.size_px
-    center = Camera.orbit(np.radians(yaw_deg), 0.0, options.distance_m, size, size, options.view_height_m, target=LOOK_AT)
+    center = Camera.orbit(np.radians(yaw_deg), 0.0, options.distance_m, size, size, options.view_height_m, target=HEAD_MIDDLE_M)
     left, right = stereo_pair(center, options.ipd_m)
     extra_m = np.array([(controls.WRONG_IPD_FACTOR - 1) * options.ipd_m, 0.0, 0.0])
     far_right = dataclasses.replace(right, translation=right.translation - extra_m)
@@ -288,7 +287,9 @@ def _turntable(
     strip = []
     for index in range(options.turntable):
         yaw_deg = (index * 360.0 / options.turntable + 180.0) % 360.0 - 180.0
-        camera = Camera.orbit(np.radians(yaw_deg), 0.0, options.distance_m, 240, 240, options.view_height_m, target=LOOK_AT)
+        camera = Camera.orbit(
+            np.radians(yaw_deg), 0.0, options.distance_m, 240, 240, options.view_height_m, target=HEAD_MIDDLE_M
+        )
         frame = renderer.render(avatar, MotionCode(), [camera], shown)[0]
         strip.append((yaw_deg, frame.to_srgb8((245, 245, 245)), seen_share(avatar, yaw_deg)))
     return sorted(strip, key=lambda item: item[0])

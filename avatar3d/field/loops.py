@@ -27,7 +27,10 @@ def _mix(table, faces, face, barycentric, out):  # type: ignore[no-untyped-def]
 
 
 def bilinear(texture: np.ndarray, uv: np.ndarray) -> np.ndarray:
-    """(N, C) f32 bilinear samples of a texture (H, W, C) f32 at uv (N, 2) f32, clamped; texel centres at (i + 0.5) / size."""
+    """(N, C) f32 bilinear samples of a texture (H, W, C) f32 at uv (N, 2) f32, clamped; texel centres at (i + 0.5) / size.
+
+    `geometry.sample_bilinear` compiled: the field asks it for each pixel of a frame.
+    """
     out = np.empty((len(uv), texture.shape[2]), np.float32)
     _bilinear(texture, uv, out)
     return out

@@ -14,11 +14,10 @@ import cv2
 import numpy as np
 import scipy.sparse as sp
 
-from avatar3d.camera import Camera
+from avatar3d.camera import PHOTO_FOCAL, Camera
 from avatar3d.errors import InputError
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.fitting.neutral import (
-    ROLL_MAX,
     lower_teeth_edge,
     motion_weights,
     neutral_head,
@@ -26,7 +25,8 @@ from avatar3d.fitting.neutral import (
 )  # fmt: skip
 from avatar3d.fitting.offsets import offset_field
 from avatar3d.fitting.own_shapes import own_shapes, shut_lids
-from avatar3d.fitting.solver import descend
+from avatar3d.fitting.solver import descend, pose_rows
+from avatar3d.fitting.weights import most_weights, opposed_penalty
 from avatar3d.head.mediapipe import (
     FACE_OVAL,
     INNER_LIP_LOWER,
@@ -41,19 +41,15 @@ from avatar3d.head.mediapipe import (
 )
 from avatar3d.head.model import EYES, KAPPA_RAD, HeadModel
 from avatar3d.head.rig import gaze_angles
-from avatar3d.motion.code import ARKIT_INDEX, MotionCode
+from avatar3d.motion.code import MotionCode
 
 if TYPE_CHECKING:
     from avatar3d.fitting.size import HeadSize
 
-# Without EXIF the focal length is taken as twice the longer side (a 72 mm lens on 35 mm film). It is nearly unobservable:
-# 600 to 2500 px fit the same face equally well.
-FOCAL_PRIOR = 2.0
-# Over the assumed one: selfies at 28 mm to portraits at 105 mm. EXIF rounds, and says nothing of a crop.
+# Range of the focal length over the assumed one: selfies at 28 mm to portraits at 105 mm. EXIF rounds, and says nothing of a crop.
 FOCAL_ASSUMED, FOCAL_KNOWN = (0.5, 1.5), (0.95, 1.05)
 ROUNDS = 10  # of linearisation; the residual is still from the 7th on
 SWEEPS = 60  # of coordinate descent in a round; each costs a few tenths of a millisecond
-OPPOSED_SIGMA = 0.15  # of the lesser of two opposed weights: a jaw does not go left and right at once
 EXPRESSION_SIGMA = 0.5  # of a weight about the blendshape network's answer, against residuals in mm
 DEPTH_WEIGHT = 0.1  # of the network's z against its x and y: it errs by 1.4 mm from face to face; the modes know depth better
 OFFSET_NOISE_MM = 0.25  # of a landmark in the picture, where the model's shapes are done
@@ -124,7 +120,7 @@ class _Basis:
 
 def photo_intrinsics(width: int, height: int, focal_px: float | None) -> np.ndarray:
     """(3,3) pinhole intrinsics centred in the picture, with the prior focal length when the photo states none."""
-    focal = focal_px if focal_px else FOCAL_PRIOR * max(width, height)
+    focal = focal_px if focal_px else PHOTO_FOCAL * max(width, height)
     return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])
 
 
@@ -207,8 +203,7 @@ def _landmark_basis(head: HeadModel, blendshapes: np.ndarray) -> _Basis:
     controls = np.concatenate([head.control_identity, head.control_expression]) * MM
     spread = _landmark_spread(head)
     count = len(controls)
-    upper = np.ones(len(head.control_expression))
-    upper[[k for name, k in ARKIT_INDEX.items() if name.startswith("mouthRoll")]] = ROLL_MAX
+    upper = most_weights()
     shapes = (spread @ np.moveaxis(controls, 0, 1).reshape(controls.shape[1], -1)).reshape(-1, count, 3)
     weight = np.sqrt(np.clip(np.asarray(head.landmark_confidence, np.float64), 0.1, 1.0))
     weight[list(FACE_OVAL)] *= OUTLINE_WEIGHT
@@ -239,7 +234,8 @@ def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[n
     """Coefficients, rotation (3,3) and translation (3,) mm that bring the model's landmarks onto (468,3) points."""
     coefficients = basis.mean.copy()
     rest_rows, rest_target = _rest_rows(basis)
-    opposed = _opposed(basis)
+    opposed = np.zeros((len(basis.mean), len(basis.mean)))
+    opposed[basis.identity_count :, basis.identity_count :] = opposed_penalty()
     focal = np.diag(intrinsics)[:2]
     rotation, translation = _first_pose(basis, coefficients, points, intrinsics)
     for _ in range(ROUNDS):
@@ -255,7 +251,7 @@ def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[n
 
         moved = basis.shapes @ rotation.T
         plane = (moved[..., :2] - (local[:, :2] / depth[:, None]) * moved[..., 2:]) * (focal / depth[:, None]) / px_per_mm
-        pose = _pose_jacobian(local, rotation, shape, focal) / px_per_mm
+        pose = _pose_rows(local, rotation, shape, focal) / px_per_mm
         deep = points[:, 2] - points[:, 2].mean()
         axis = _line_of_sight(local)
         along, along_moved = local @ axis, moved @ axis
@@ -279,26 +275,6 @@ def _solve(basis: _Basis, points: np.ndarray, intrinsics: np.ndarray) -> tuple[n
     shape = basis.template + np.tensordot(coefficients, basis.shapes, 1)
     rotation, translation = _refine_pose(shape, points, basis, intrinsics, rotation, translation)
     return coefficients, rotation, translation
-
-
-# Pairs that pull apart; half their product's penalty in each off-diagonal place of the normal matrix keeps one of them at zero.
-OPPOSED = (
-    ("jawLeft", "jawRight"), ("mouthLeft", "mouthRight"), ("mouthSmileLeft", "mouthFrownLeft"),
-    ("mouthSmileRight", "mouthFrownRight"), ("eyeLookUpLeft", "eyeLookDownLeft"), ("eyeLookUpRight", "eyeLookDownRight"),
-    ("eyeLookInLeft", "eyeLookOutLeft"), ("eyeLookInRight", "eyeLookOutRight"), ("eyeBlinkLeft", "eyeWideLeft"),
-    ("eyeBlinkRight", "eyeWideRight"),
-)  # fmt: skip
-
-
-def _opposed(basis: _Basis) -> np.ndarray:
-    """(n,n) addition to the normal matrix that charges the product of opposed weights."""
-    out = np.zeros((len(basis.mean), len(basis.mean)))
-    for first, second in OPPOSED:
-        i, j = (basis.identity_count + ARKIT_INDEX[name] for name in (first, second))
-        out[i, j] = out[j, i] = 1 / OPPOSED_SIGMA**2
-        # Descent in a box needs no definiteness, but keeps its direction only with a diagonal that carries the product.
-        out[i, i] = out[j, j] = 1 / OPPOSED_SIGMA**2 * 0.25
-    return out
 
 
 def _rest_rows(basis: _Basis) -> tuple[np.ndarray, np.ndarray]:
@@ -343,7 +319,7 @@ def _refine_pose(
         robust = np.sqrt(1 / np.sqrt(1 + (np.linalg.norm(residual, axis=1) / ROBUST_MM) ** 2)) * basis.weight
         deep = DEPTH_SCALE * (points[:, 2] - points[:, 2].mean()) * scale - (along - along.mean())
         rows = np.concatenate([
-            (_pose_jacobian(local, rotation, shape, focal) * scale * robust[:, None, None]).reshape(-1, 6),
+            (_pose_rows(local, rotation, shape, focal) * scale * robust[:, None, None]).reshape(-1, 6),
             basis.depth_weight[:, None] * _depth_jacobian(shape, rotation, axis),
         ])  # fmt: skip
         target = np.r_[(residual * robust[:, None]).ravel(), basis.depth_weight * deep]
@@ -353,17 +329,9 @@ def _refine_pose(
     return rotation, translation
 
 
-def _pose_jacobian(local: np.ndarray, rotation: np.ndarray, shape: np.ndarray, focal: np.ndarray) -> np.ndarray:
-    """(N,2,6) derivative of pixels by a small turn (left of the rotation) and a shift of the translation, mm."""
-    turned = shape @ rotation.T
-    depth = local[:, 2]
-    move = np.zeros((len(local), 3, 6))
-    move[:, 0, 1], move[:, 0, 2] = turned[:, 2], -turned[:, 1]
-    move[:, 1, 0], move[:, 1, 2] = -turned[:, 2], turned[:, 0]
-    move[:, 2, 0], move[:, 2, 1] = turned[:, 1], -turned[:, 0]
-    move[:, :, 3:] = np.eye(3)
-    slope = (local[:, :2] / depth[:, None])[..., None]
-    return (move[:, :2] - slope * move[:, 2:]) * (focal[:, None] / depth[:, None, None])
+def _pose_rows(local: np.ndarray, rotation: np.ndarray, shape: np.ndarray, focal: np.ndarray) -> np.ndarray:
+    """`pose_rows` of a shape (N, 3) mm that lies at `local` (N, 3) before the camera."""
+    return pose_rows(shape @ rotation.T, local[:, :2] / local[:, 2:], focal / local[:, 2:])
 
 
 def _line_of_sight(local: np.ndarray) -> np.ndarray:

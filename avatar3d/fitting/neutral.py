@@ -8,6 +8,7 @@ from scipy.ndimage import maximum_filter1d
 from avatar3d.camera import Camera
 from avatar3d.fitting.offsets import offset_field
 from avatar3d.fitting.solver import descend
+from avatar3d.fitting.weights import most_weights
 from avatar3d.geometry import smoothstep
 from avatar3d.head.mediapipe import (
     INNER_LIP_LOWER,
@@ -57,8 +58,6 @@ UPPER_EDGE_BELOW_M = 0.0030  # people at rest: the edge shows 2 to 4 mm below a 
 JAW_STILL_M = 0.001  # what an opening jaw moves less than this belongs to the skull
 # In a smile the upper teeth's edges follow the lower lip; people show 3 to 5 mm more of them than the model's own lip uncovers.
 SMILE_FROM, SMILE_RAMP, SMILE_GAP_M, MAX_LOWERING_M = 0.2, 0.15, 0.0008, 0.0028
-# Landmarks cannot tell a rolled lip from a thin one. Rolled, the lip's colour would land on the skin below it.
-ROLL_MAX = 0.1
 PHOTO_RIDGE_MM = 2.0  # error that a unit of a weight's change from the fit must save on every skin vertex
 
 
@@ -254,7 +253,5 @@ def motion_weights(
     weights = np.clip(expression - rest, 0, 1)
     ridge = np.full(len(basis), PHOTO_RIDGE_MM**2)
     gram = basis @ basis.T + np.diag(ridge)
-    upper = np.ones(len(basis))
-    upper[[k for name, k in ARKIT_INDEX.items() if name.startswith("mouthRoll")]] = ROLL_MAX
-    descend(gram, basis @ wish + ridge * weights, weights, np.zeros(len(basis)), upper, 200)
+    descend(gram, basis @ wish + ridge * weights, weights, np.zeros(len(basis)), most_weights(), 200)
     return weights

@@ -8,7 +8,9 @@ from functools import cached_property, lru_cache
 import cv2
 import numpy as np
 
+from avatar3d.camera import FILM_FOCAL
 from avatar3d.face.landmarks import FaceLandmarks
+from avatar3d.fitting.solver import pose_rows
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.mediapipe import EYE_CORNERS, FACE_OVAL, MESH_POINTS, STABLE
 from avatar3d.head.model import HeadModel
@@ -16,8 +18,6 @@ from avatar3d.motion.code import NECK_M, MotionCode, look_angles
 from avatar3d.motion.rotation import matrix_quaternion
 from avatar3d.tracking.gaze import CV_TO_WORLD, EyePlaces, Eyes, Pinhole, looking
 
-# A video seldom says its focal length; 1.6 times the longer side is a webcam or phone at arm's length (photos use the same).
-FOCAL_PRIOR = 1.6
 # Points that move with speech or slide on the outline say little of the pose: weights of the pose fit by landmark group.
 STABLE_WEIGHT, OTHER_WEIGHT, OUTLINE_WEIGHT = 1.0, 0.35, 0.08
 ROBUST_PX_PER_IOD = 0.03  # residual, in distances between the eyes, at which a point's weight starts to fall
@@ -83,7 +83,7 @@ class FaceMotion:
     residual_iod: float = 0.0
 
     def __post_init__(self) -> None:
-        focal = self.focal_px or FOCAL_PRIOR * max(self.width, self.height)
+        focal = self.focal_px or FILM_FOCAL * max(self.width, self.height)
         self.intrinsics = np.array([[focal, 0, self.width / 2], [0, focal, self.height / 2], [0, 0, 1.0]])
         self._weight = np.full(MESH_POINTS, OTHER_WEIGHT)
         self._weight[list(STABLE)] = STABLE_WEIGHT
@@ -136,7 +136,7 @@ class FaceMotion:
             residual = points - (local[:, :2] / depth * focal + centre)
             distance = np.linalg.norm(residual, axis=1)
             weight = np.sqrt(self._weight / np.sqrt(1 + (distance / scale) ** 2))
-            rows = (_pose_rows(turned, local[:, :2] / depth, focal / depth) * weight[:, None, None]).reshape(-1, 6)
+            rows = (pose_rows(turned, local[:, :2] / depth, focal / depth) * weight[:, None, None]).reshape(-1, 6)
             step = np.linalg.solve(rows.T @ rows + RIDGE, rows.T @ (residual * weight[:, None]).ravel())
             self._rotation = cv2.Rodrigues(step[:3])[0] @ self._rotation
             self._translation = self._translation + step[3:]
@@ -162,13 +162,3 @@ class FaceMotion:
         size = (self._weight[:, None] * shift * spread).sum() / (self._weight[:, None] * spread * spread).sum()
         self._shape_count += 1
         self._shape = self._shape + (shift - size * spread) / (self._shape_count + 1)
-
-
-def _pose_rows(turned: np.ndarray, slope: np.ndarray, px_per_m: np.ndarray) -> np.ndarray:
-    """(N, 2, 6) derivative of pixels by a small turn (left of the rotation) and a shift, metres."""
-    move = np.zeros((len(turned), 3, 6))
-    move[:, 0, 1], move[:, 0, 2] = turned[:, 2], -turned[:, 1]
-    move[:, 1, 0], move[:, 1, 2] = -turned[:, 2], turned[:, 0]
-    move[:, 2, 0], move[:, 2, 1] = turned[:, 1], -turned[:, 0]
-    move[:, :, 3:] = np.eye(3)
-    return (move[:, :2] - slope[..., None] * move[:, 2:]) * px_per_m[..., None]

@@ -8,7 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from avatar3d.camera import Camera
+from avatar3d.camera import HEAD_MIDDLE_M, Camera
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.head.mediapipe import IRISES, MESH_POINTS, NOSE_TIP
 from avatar3d.head.model import LASHES, HeadModel
@@ -22,9 +22,8 @@ MESH_COLOR = (80, 220, 120)
 IRIS_COLOR = (90, 200, 255)
 AXIS_COLORS = ((235, 70, 70), (80, 220, 80), (80, 120, 255))
 AXIS_LENGTH = 0.7  # of the distance between the eyes
-VIEW_HEIGHT_M = 0.34  # of the driven head's picture
+VIEW_HEIGHT_M = 0.34  # of the driven head's picture: less than HEAD_VIEW_HEIGHT_M, since the clay head has no hair
 DISTANCE_M = 0.7
-LOOK_AT_M = (0.0, -0.02, -0.06)  # the middle of a head with hair
 CLAY = np.array([[205, 190, 180], [240, 240, 240], [235, 230, 220], [190, 110, 110], [60, 50, 45], [120, 60, 60]], np.float32)
 IRIS_RAD, PUPIL_RAD = 0.45, 0.18  # half angles seen from the eyeball's centre
 IRIS_CLAY, PUPIL_CLAY = (95, 125, 150), (25, 25, 28)
@@ -56,7 +55,7 @@ def paced(add: Callable[[np.ndarray], None], fps: float) -> Callable[[int, np.nd
 
 def head_camera() -> Camera:
     """The camera that looks at the driven head: in front of it, as the video's is."""
-    return Camera.orbit(0.0, 0.0, DISTANCE_M, HEIGHT_PX, HEIGHT_PX, VIEW_HEIGHT_M, LOOK_AT_M)
+    return Camera.orbit(0.0, 0.0, DISTANCE_M, HEIGHT_PX, HEIGHT_PX, VIEW_HEIGHT_M, HEAD_MIDDLE_M)
 
 
 def avatar_drawer(path: Path) -> tuple[Draw, Callable[[], None]]:

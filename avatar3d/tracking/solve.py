@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from avatar3d.fitting.fit import OPPOSED, ROBUST_MM, FaceFit
-from avatar3d.fitting.neutral import ROLL_MAX
+from avatar3d.fitting.fit import ROBUST_MM, FaceFit
 from avatar3d.fitting.solver import descend
+from avatar3d.fitting.weights import most_weights, opposed_penalty
 from avatar3d.head.mediapipe import (
     BROWS,
     EYE_CORNERS,
@@ -32,7 +32,7 @@ from avatar3d.head.mediapipe import (
 )
 from avatar3d.head.model import HeadModel
 from avatar3d.jit import njit
-from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_INDICES
+from avatar3d.motion.code import LOOK_INDICES
 from avatar3d.tracking.gaze import EyePlaces
 
 MM = 1000.0
@@ -42,7 +42,6 @@ STILL = 1e-3  # of a weight, and radians
 SWEEPS = 40  # of descent in a round at most; it starts at the last answer, and with 12 weakly told weights lag by 0.1 for some frames
 PRIOR_SIGMA = 0.5  # of a weight about the network's moved answer, against residuals in mm
 POSE_RIDGE = np.array([1e-2] * 3 + [1e-6] * 3)  # keeps the pose's normal matrix regular; 1e-6 of what the landmarks say
-OPPOSED_SIGMA = 0.15  # of the lesser of two opposed weights, as in the fit
 OUTLINE_WEIGHT = 0.3  # outline points slide on the silhouette
 LIP_WEIGHT, LID_WEIGHT, BROW_WEIGHT, CORNER_WEIGHT = 2.5, 2.5, 1.6, 2.0
 LID_GAP_WEIGHT, LIP_GAP_WEIGHT = 12.0, 2.0
@@ -92,8 +91,6 @@ def person_head(head: HeadModel, fit: FaceFit, points_px: np.ndarray, network: n
     focal = np.diag(camera.intrinsics)[:2]
     wanted = (points_px[: len(rest), :2] - camera.intrinsics[:2, 2]) / focal * local[:, 2:]
     rest = rest + np.column_stack([wanted - local[:, :2], np.zeros(len(rest))]) @ camera.rotation
-    upper = np.ones(len(shapes))
-    upper[[k for name, k in ARKIT_INDEX.items() if name.startswith("mouthRoll")]] = ROLL_MAX
     weight = np.sqrt(np.clip(np.asarray(head.landmark_confidence, np.float64), 0.1, 1.0))
     for places, factor in (
         (FACE_OVAL, OUTLINE_WEIGHT), (LIDS, LID_WEIGHT), (BROWS, BROW_WEIGHT), (MOUTH_CORNERS, CORNER_WEIGHT),
@@ -104,7 +101,7 @@ def person_head(head: HeadModel, fit: FaceFit, points_px: np.ndarray, network: n
     return PersonHead(
         rest[PLACES],
         np.ascontiguousarray(shapes[:, PLACES]),
-        upper,
+        most_weights(),
         weight[PLACES],
         np.asarray(network, np.float64),
         weights,
@@ -128,11 +125,7 @@ class Solution:
 _UPPER, _LOWER = np.searchsorted(PLACES, np.array([*LID_PAIRS, *LIP_PAIRS])).T
 _GAP_WEIGHT = np.repeat([LID_GAP_WEIGHT, LIP_GAP_WEIGHT], [len(LID_PAIRS), len(LIP_PAIRS)])
 
-_OPPOSED = np.zeros((len(ARKIT_NAMES), len(ARKIT_NAMES)))
-for _first, _second in OPPOSED:
-    _i, _j = ARKIT_INDEX[_first], ARKIT_INDEX[_second]
-    _OPPOSED[_i, _j] = _OPPOSED[_j, _i] = 1 / OPPOSED_SIGMA**2
-    _OPPOSED[_i, _i] = _OPPOSED[_j, _j] = 0.25 / OPPOSED_SIGMA**2
+_OPPOSED = opposed_penalty()
 
 
 def solve(

@@ -6,11 +6,12 @@ import cv2
 import numpy as np
 import pytest
 
+from avatar3d.camera import FILM_FOCAL
 from avatar3d.face.landmarks import LEFT_EYE_CORNERS, RIGHT_EYE_CORNERS, FaceLandmarks
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.csv import head_angles, head_rotation
 from avatar3d.tracking.gaze import UPWARD_RAD
-from avatar3d.tracking.pose import CV_TO_WORLD, FOCAL_PRIOR, FaceMotion, landmark_basis
+from avatar3d.tracking.pose import CV_TO_WORLD, FaceMotion, landmark_basis
 
 WIDTH, HEIGHT = 640, 480
 
@@ -26,7 +27,7 @@ def landmarks_of(rotation, eyes_m, weights=None, gaze=(0.0, 0.0), noise_px=0.0, 
         centre = basis.eye_centres[eye] + basis.eye_radius * toward
         irises += [centre, *(centre + np.array([[0.006, 0, 0], [0, 0.006, 0], [-0.006, 0, 0], [0, -0.006, 0]]))]
     points = np.concatenate([face, irises]) @ (CV_TO_WORLD @ quaternion_matrix(rotation)).T + eyes_m
-    focal = FOCAL_PRIOR * WIDTH
+    focal = FILM_FOCAL * WIDTH
     pixels = points[:, :2] / points[:, 2:] * focal + (WIDTH / 2, HEIGHT / 2)
     pixels = pixels + np.random.default_rng(seed).normal(0, noise_px, pixels.shape)
     return FaceLandmarks(np.column_stack([pixels, points[:, 2]]), 0.99)

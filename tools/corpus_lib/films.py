@@ -10,7 +10,7 @@ import numpy as np
 
 from avatar3d import models
 from avatar3d.avatar import Avatar
-from avatar3d.camera import Camera
+from avatar3d.camera import HEAD_MIDDLE_M, HEAD_VIEW_HEIGHT_M, Camera
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.head.mediapipe import EYE_CORNERS, INNER_LIP_MIDDLES, LID_MIDDLES, MESH_POINTS
 from avatar3d.head.rig import pose_vertices
@@ -19,7 +19,7 @@ from avatar3d.tracking.frames import open_video
 from avatar3d.tracking.track import TrackedFrame, track
 
 from .manifest import Film
-from .views import DISTANCE_M, LOOK_AT_M, VIEW_HEIGHT_M, Drawer
+from .views import DISTANCE_M, Drawer
 
 MIN_PRESENCE = 0.8  # a face surer than this is truth
 MIN_SPREAD_PCT = 0.5  # openings that vary less have no slope
@@ -118,4 +118,4 @@ def _about_face(rgb: np.ndarray, landmarks: FaceLandmarks) -> np.ndarray:
 
 def _drawn(drawer: Drawer, code: MotionCode) -> np.ndarray:
     still = MotionCode(weights=code.weights, rotation=code.rotation, gaze=code.gaze)
-    return drawer.through(Camera.orbit(0.0, 0.0, DISTANCE_M, 512, 512, VIEW_HEIGHT_M, LOOK_AT_M), still)
+    return drawer.through(Camera.orbit(0.0, 0.0, DISTANCE_M, 512, 512, HEAD_VIEW_HEIGHT_M, HEAD_MIDDLE_M), still)

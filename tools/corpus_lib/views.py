@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from avatar3d.avatar import Avatar
-from avatar3d.camera import DEFAULT_IPD_M, Camera, stereo_pair
+from avatar3d.camera import DEFAULT_IPD_M, HEAD_MIDDLE_M, HEAD_VIEW_HEIGHT_M, Camera, stereo_pair
 from avatar3d.enrolment.photo.crop import WorkPicture, crop
 from avatar3d.face.tracker import TrackedFace
 from avatar3d.motion.code import MotionCode
@@ -15,8 +15,7 @@ from avatar3d.rendering import Renderer, RenderOptions
 from avatar3d.tracking.track import VideoTracker
 
 BACKGROUND = (245, 245, 245)
-LOOK_AT_M = (0.0, -0.02, -0.06)  # the middle of a head with hair
-DISTANCE_M, VIEW_HEIGHT_M = 0.9, 0.36
+DISTANCE_M = 0.9
 ARM_M = 0.65  # arm's length, at which stereo is judged
 WORK_IOD_PX, WORK_SIZE_PX = 96.0, 704  # of the photo's own view: head, hair and neck
 EXPRESSIONS: dict[str, dict[str, float]] = {
@@ -58,12 +57,14 @@ class Drawer:
     def orbit(self, yaw_deg: float, pitch_deg: float = 0.0, motion: MotionCode | None = None, size: int = 512,
               hair: bool = True) -> np.ndarray:  # fmt: skip
         """(size, size, 3) u8 from around the head."""
-        camera = Camera.orbit(np.radians(yaw_deg), np.radians(pitch_deg), DISTANCE_M, size, size, VIEW_HEIGHT_M, LOOK_AT_M)
+        camera = Camera.orbit(
+            np.radians(yaw_deg), np.radians(pitch_deg), DISTANCE_M, size, size, HEAD_VIEW_HEIGHT_M, HEAD_MIDDLE_M
+        )
         return self.through(camera, motion, hair)
 
     def stereo(self, yaw_deg: float, size: int = 512) -> tuple[np.ndarray, np.ndarray]:
         """The left and the right eye's (size, size, 3) u8 at arm's length, in frusta that meet on the face."""
-        center = Camera.orbit(np.radians(yaw_deg), 0.0, ARM_M, size, size, VIEW_HEIGHT_M, LOOK_AT_M)
+        center = Camera.orbit(np.radians(yaw_deg), 0.0, ARM_M, size, size, HEAD_VIEW_HEIGHT_M, HEAD_MIDDLE_M)
         left, right = (self.through(camera) for camera in stereo_pair(center, DEFAULT_IPD_M, DEFAULT_IPD_M / 2 / ARM_M))
         return left, right
 

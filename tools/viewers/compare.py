@@ -23,7 +23,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from avatar3d.avatar import Avatar  # noqa: E402
-from avatar3d.camera import Camera  # noqa: E402
+from avatar3d.camera import HEAD_MIDDLE_M, HEAD_VIEW_HEIGHT_M, Camera  # noqa: E402
 from avatar3d.color import srgb_to_linear  # noqa: E402
 from avatar3d.glb import read_glb  # noqa: E402
 from avatar3d.motion.code import MotionCode  # noqa: E402
@@ -39,7 +39,11 @@ EXPRESSIONS = {
 }  # fmt: skip
 # Light that every viewer can have: even, and as strong again from straight ahead, in shares of white.
 AMBIENT, FRONT = 0.6, 0.4
-VIEW = {"distance": 0.6, "height": 0.36, "target": [0.0, -0.02, -0.06]}  # as `avatar3d render` frames a head, metres
+VIEW = {
+    "distance": 0.6,
+    "height": HEAD_VIEW_HEIGHT_M,
+    "target": list(HEAD_MIDDLE_M),
+}  # as `avatar3d render` frames a head, metres
 BACKGROUND = (245, 245, 245)
 OFF_BACKGROUND = 12  # sum of the channels' steps
 

@@ -39,7 +39,10 @@ def cell_centres(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sample(values: np.ndarray, theta: np.ndarray, colatitude: np.ndarray, order: int = 1) -> np.ndarray:
-    """Values of a (rows, columns) map at angles of any shape; wraps around, clamps at the pole and the lower end."""
+    """Values of a (rows, columns) map at angles of any shape; clamps at the pole and the lower end.
+
+    It wraps around, as no other sampler does.
+    """
     rows, columns = values.shape
     pad = 4
     wrapped = np.concatenate([values[:, -pad:], values, values[:, :pad]], 1)

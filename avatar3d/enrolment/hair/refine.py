@@ -133,7 +133,7 @@ def _visible(avatar: Avatar, evidence: PhotoEvidence) -> _Visible:
 
 
 def _bilinear(size: tuple[int, ...], uv: np.ndarray) -> sp.csr_matrix:
-    """(N, rows · columns) matrix that samples a texture as the renderers do."""
+    """(N, rows · columns) matrix that samples a texture as the renderers do: what `sample_bilinear` computes, to be transposed."""
     rows, columns = size
     x = np.clip(uv[:, 0] * columns - 0.5, 0, columns - 1)
     y = np.clip(uv[:, 1] * rows - 0.5, 0, rows - 1)
@@ -306,7 +306,10 @@ def _laplacian(free: np.ndarray, size: tuple[int, int]) -> sp.csr_matrix:
 
 
 def _conjugate_gradients(apply, right: np.ndarray, rounds: int) -> np.ndarray:  # type: ignore[no-untyped-def]
-    """Solution of apply(x) = right for (N, 3) right sides, each channel by itself."""
+    """Solution of apply(x) = right for (N, 3) right sides, each channel by itself.
+
+    Not scipy's `cg`: that takes one right side, and here the three channels share each product with the matrices.
+    """
     x = np.zeros_like(right)
     residual, direction = right.copy(), right.copy()
     power = (residual**2).sum(0)

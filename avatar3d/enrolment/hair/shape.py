@@ -404,5 +404,5 @@ def bare_skin(seg: Segmentation, ear_top_px: float) -> np.ndarray:
 
 
 def look_up(picture: np.ndarray, pixels: np.ndarray) -> np.ndarray:
-    """Bilinear values of a (H, W) picture at (..., 2) continuous pixels, 0 outside."""
+    """Bilinear values of a (H, W) picture at (..., 2) continuous pixels, 0 outside, where other samplers repeat the edge."""
     return map_coordinates(picture.astype(np.float32), [pixels[..., 1] - 0.5, pixels[..., 0] - 0.5], order=1, mode="constant")

@@ -234,7 +234,10 @@ def _unfolding(posed: np.ndarray, head: HeadModel) -> np.ndarray:
 
 
 def sample(picture: np.ndarray, pixels: np.ndarray) -> np.ndarray:
-    """(N[, C]) f32 bilinear samples of a (H, W[, C]) picture at continuous pixels (N, 2), edges repeated."""
+    """(N[, C]) f32 bilinear samples of a (H, W[, C]) picture at continuous pixels (N, 2), edges repeated.
+
+    `geometry.sample_bilinear` by OpenCV, which rounds places to 1/32 pixel: for the millions of samples that a photo's skin takes.
+    """
     count, width = len(pixels), 4096  # OpenCV maps are limited to 32767 a side
     rows = -(-count // width)
     places = np.zeros((rows * width, 2), np.float32)

@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from avatar3d.camera import FILM_FOCAL
 from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode
 from avatar3d.motion.rotation import matrix_quaternion
 from avatar3d.motion.sources.base import ClockOffset, DatagramSource, Spec
@@ -34,7 +35,6 @@ RECORD = np.dtype([
 ])  # fmt: skip
 MAX_TIME_S = 8e9  # nanoseconds of more do not fit 64 bits
 MAX_FACES = 40  # the tracker sends no more
-FOCAL_PRIOR = 1.6  # of the picture's longer side, as for videos
 INTEROCULAR_M = 0.0925  # between the outer eye corners of an average adult
 # Points of the 68 (iBUG) that do not move with the mouth: nose, eye corners, brow ends, jaw ends.
 RIGID = np.array([0, 16, 17, 21, 22, 26, 27, 28, 29, 30, 31, 33, 35, 36, 39, 42, 45])
@@ -77,7 +77,7 @@ class OpenSeeFaceParser:
             rotation = matrix_quaternion(turn)
             size = record["size"].astype(np.float64)
             if np.isfinite(size).all() and size.min() >= 16 and size.max() <= 16_384:
-                depth = FOCAL_PRIOR * size.max() / scale
+                depth = FILM_FOCAL * size.max() / scale
                 across = (middle - size / 2) / scale
                 neck = np.array([across[0], -across[1], -depth]) + turn @ NECK_M
                 self._rest = neck if self._rest is None else self._rest
