@@ -8,7 +8,7 @@ import numpy as np
 
 from avatar3d.camera import Camera
 from avatar3d.errors import InputError
-from avatar3d.motion.code import MotionCode
+from avatar3d.motion.code import WEIGHT_COUNT, MotionCode
 from avatar3d.motion.retarget import Reach
 
 PART_SKIN, PART_EYE, PART_TEETH, PART_TONGUE, PART_LASH, PART_MOUTH, PART_CLOTHES, PART_GLASSES, PART_LENS = range(9)
@@ -106,7 +106,10 @@ class FieldParams:
         _check(self.tables.ndim == 3 and len(self.tables) == len(self.resolutions), "the field's tables differ from its levels")
         size = self.tables.shape[1]
         _check(size > 0 and size & (size - 1) == 0, "the field's table size is not a power of two")
-        _check(self.motion_projection.ndim == 2 and len(self.motion_projection) == 52, "the motion projection is not (52, M)")
+        _check(
+            self.motion_projection.ndim == 2 and len(self.motion_projection) == WEIGHT_COUNT,
+            "the motion projection is not (52, M)",
+        )
         width = self.tables.shape[0] * self.tables.shape[2] + 8 + self.motion_projection.shape[1]
         _check(len(self.weights) == len(self.biases) and len(self.weights) >= 1, "the field's MLP has no layers")
         for weight, bias in zip(self.weights, self.biases, strict=True):
@@ -157,7 +160,7 @@ class BakedField:
         hair = None if self.hair_q0 is None else self.hair_q0.shape
         _check(hair is None or (len(hair) == 4 and hair[3] == 4), "the baked hair is not (K, h, w, 4)")
         for direction in self.motion:
-            _check(direction.row.shape == (52,), "a baked motion's row is not (52,)")
+            _check(direction.row.shape == (WEIGHT_COUNT,), "a baked motion's row is not (52,)")
             _check(direction.low <= direction.high, "a baked motion's limits are not in order")
             _check(
                 direction.skin is None or direction.skin.shape == self.skin_q0.shape, "a baked motion differs from the skin's"
@@ -227,7 +230,7 @@ class Avatar:
             _check(getattr(self, name).shape == (count,), f"{name} differs from the vertices")
         _check(_in_range(self.weld, count), "a weld is out of range")
         _check(self.uv.shape == (count, 2), "uv differs from the vertices")
-        _check(self.expression.shape == (52, count, 3), "the expression basis is not (52, V, 3)")
+        _check(self.expression.shape == (WEIGHT_COUNT, count, 3), "the expression basis is not (52, V, 3)")
         _check(bool(np.isfinite(self.expression).all()), "an expression offset is not finite")
         _check(set(self.joints) == set(JOINT_NAMES), f"joints are not {', '.join(JOINT_NAMES)}")
         _check(self.base_color.ndim == 3 and self.base_color.shape[2] == 3, "the base colour is not (H, W, 3)")

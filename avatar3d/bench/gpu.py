@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from avatar3d.errors import Avatar3dError, InputError, WorkError
+from avatar3d.motion.code import WEIGHT_COUNT
 
 TRAINING_POINTS, TRAINING_STEPS = 32_768, 200
 DRY_POINTS, DRY_STEPS = 1024, 5  # where only the script is tried out
@@ -40,7 +41,7 @@ def training(avatar: Any, device: str) -> dict[str, object]:
     student = NeuralField(fresh, implementation="torch").to(device)
     generator = torch.Generator(device=device).manual_seed(0)
     low, high = (torch.from_numpy(np.asarray(edge)).to(device) for edge in (fresh.box_min, fresh.box_max))
-    weights = torch.zeros(52, device=device)
+    weights = torch.zeros(WEIGHT_COUNT, device=device)
     points, steps = (TRAINING_POINTS, TRAINING_STEPS) if device == "cuda" else (DRY_POINTS, DRY_STEPS)
     optimiser = torch.optim.Adam(student.parameters(), lr=TRAINING_RATE)
     losses: list[torch.Tensor] = []

@@ -22,6 +22,7 @@ from avatar3d.field.int8 import in_bytes
 from avatar3d.field.projection import MEAN_DIRECTIONS, FieldAt, FieldBetween, cosine_directions
 from avatar3d.field.shells import UvRaster, sample_texture, uv_raster
 from avatar3d.geometry import random_points
+from avatar3d.motion.code import WEIGHT_COUNT
 
 SKIN_SIZE = (384, 384)  # texels; the field's finest cell is 2.6 mm, a texel on the face about 1 mm
 HAIR_SIZE = (144, 256)  # a level's texture; quarter of the hair colour's resolution
@@ -124,7 +125,7 @@ def bake(avatar: Avatar, weights: np.ndarray | None = None, seed: int = 0) -> Ba
     params = avatar.neural_field
     if params is None:
         raise InputError("this avatar has no neural field to bake; enrol it with field training, or render its mesh form")
-    weights = np.zeros(52, np.float32) if weights is None else np.asarray(weights, np.float32)
+    weights = np.zeros(WEIGHT_COUNT, np.float32) if weights is None else np.asarray(weights, np.float32)
     rest = weights @ params.motion_projection
     rng = np.random.default_rng(seed)
     shells = shells_of(avatar)
@@ -186,7 +187,7 @@ def losses_in_bytes(avatar: Avatar, seed: int = 0) -> tuple[float, float]:
     params, rng = avatar.neural_field, np.random.default_rng(seed)
     if params is None:
         raise InputError("this avatar has no neural field to hold in 8 bits; enrol it with field training")
-    weights, held = np.zeros(52, np.float32), in_bytes(params)
+    weights, held = np.zeros(WEIGHT_COUNT, np.float32), in_bytes(params)
     skin, *hair = shells_of(avatar)
     results = []
     for kind in ([skin], hair):

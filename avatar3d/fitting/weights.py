@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES
+from avatar3d.motion.code import ARKIT_INDEX, WEIGHT_COUNT
 
 OPPOSED_SIGMA = 0.15  # of the lesser of two opposed weights: a jaw does not go left and right at once
 # Pairs that pull apart; half their product's penalty in each off-diagonal place of the normal matrix keeps one of them at zero.
@@ -20,7 +20,7 @@ ROLL_MAX = 0.1
 
 def opposed_penalty() -> np.ndarray:
     """(52, 52) addition to the weights' normal matrix that charges the product of opposed weights."""
-    out = np.zeros((len(ARKIT_NAMES), len(ARKIT_NAMES)))
+    out = np.zeros((WEIGHT_COUNT, WEIGHT_COUNT))
     for first, second in OPPOSED:
         i, j = ARKIT_INDEX[first], ARKIT_INDEX[second]
         out[i, j] = out[j, i] = 1 / OPPOSED_SIGMA**2
@@ -31,6 +31,6 @@ def opposed_penalty() -> np.ndarray:
 
 def most_weights() -> np.ndarray:
     """(52,) upper bounds of the weights; the lower ones are zero."""
-    upper = np.ones(len(ARKIT_NAMES))
+    upper = np.ones(WEIGHT_COUNT)
     upper[[k for name, k in ARKIT_INDEX.items() if name.startswith("mouthRoll")]] = ROLL_MAX
     return upper

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from PIL import Image
 
-from avatar3d.avatar import JOINT_NAMES, PART_EYE, PART_LASH, PART_LENS, PART_NAMES, PART_SKIN, Avatar, HairShells
+from avatar3d.avatar import JOINT_NAMES, LANDMARKS, PART_EYE, PART_LASH, PART_LENS, PART_NAMES, PART_SKIN, Avatar, HairShells
 from avatar3d.errors import InputError
 from avatar3d.geometry import unit
 from avatar3d.glb.accessors import accessor, image, node_places
@@ -21,7 +21,7 @@ from avatar3d.glb.gltf import Json
 from avatar3d.glb.gltf_reader import GltfReader
 from avatar3d.glb.records import outside
 from avatar3d.glb.table import DIMENSIONS, MAX_FACES, PICTURE_ROWS, ROWS
-from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_INDICES, NECK_M
+from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_INDICES, NECK_M, WEIGHT_COUNT
 
 MAX_PRIMITIVES = 256
 # Joints of a file that does not name them, head frame, m: where the default head has them.
@@ -175,8 +175,8 @@ class _Core:
     def _targets(self, mesh: Json, primitive: Json, count: int, linear: np.ndarray, part: int) -> np.ndarray:
         """(52, count, 3) f32 offsets by ARKit's names; an eye's looks are left to its node."""
         reader = self._reader
-        reader.spend(52 * count * 12)
-        expression = np.zeros((52, count, 3), np.float32)
+        reader.spend(WEIGHT_COUNT * count * 12)
+        expression = np.zeros((WEIGHT_COUNT, count, 3), np.float32)
         targets = reader.entries(primitive, "targets", 1024)
         extras = mesh.get("extras")
         names = extras.get("targetNames") if isinstance(extras, dict) else None
@@ -387,8 +387,8 @@ def _put_together(
         confidence=np.full((1, 1), 128, np.uint8),
         light=USUAL_LIGHT.copy(),
         shading_power=USUAL_SHADING_POWER,
-        landmark_triangles=np.zeros((468, 3), np.int32),
-        landmark_barycentric=np.full((468, 3), 1 / 3, np.float32),
+        landmark_triangles=np.zeros((LANDMARKS, 3), np.int32),
+        landmark_barycentric=np.full((LANDMARKS, 3), 1 / 3, np.float32),
         hair=shells,
         provenance={"read_from": "core glTF"},
     )

@@ -19,7 +19,7 @@ from avatar3d.glb.budget import check_budget
 from avatar3d.glb.gltf import Json
 from avatar3d.glb.gltf_reader import GltfReader
 from avatar3d.glb.records import Reading
-from avatar3d.motion.code import ARKIT_NAMES, MotionCode
+from avatar3d.motion.code import ARKIT_NAMES, WEIGHT_COUNT, MotionCode
 from avatar3d.motion.retarget import Reach
 
 MAX_DELTAS = 64
@@ -79,8 +79,8 @@ def avatar_of(reader: GltfReader, content: Json) -> Avatar:
 
 def _read_surface(reader: GltfReader, mesh: Reading, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Faces in their original order, parts, and expression offsets, out of the core's primitives."""
-    reader.spend(52 * count * 12)
-    expression = np.zeros((52, count, 3), np.float32)
+    reader.spend(WEIGHT_COUNT * count * 12)
+    expression = np.zeros((WEIGHT_COUNT, count, 3), np.float32)
     pieces: list[np.ndarray] = []
     parts: list[int] = []
     seen: set[tuple[int, int]] = set()

@@ -11,7 +11,7 @@ from avatar3d.errors import InputError
 from avatar3d.files import read_npz, write_bytes
 from avatar3d.head.mediapipe import MESH_POINTS
 from avatar3d.head.model import EyeUV, HeadModel
-from avatar3d.motion.code import ARKIT_NAMES
+from avatar3d.motion.code import WEIGHT_COUNT
 
 MAX_HEAD_BYTES = 128 * 2**20  # of a head asset's arrays; the default head has 15
 # Kinds of numpy type and shape of what a head asset holds; a letter is a side that is as long everywhere: vertices V, faces F,
@@ -30,7 +30,7 @@ _ASSET_ARRAYS: dict[str, tuple[str, tuple[int | str, ...]]] = {
 }  # fmt: skip
 # Left out where the expressions have ARKit's names, and where the landmarks are MediaPipe's from the first to the last.
 _OPTIONAL_ARRAYS: dict[str, tuple[str, tuple[int | str, ...]]] = {
-    "rig": ("f", ("E", len(ARKIT_NAMES))), "landmark_ids": ("iu", ("L",)),
+    "rig": ("f", ("E", WEIGHT_COUNT)), "landmark_ids": ("iu", ("L",)),
 }  # fmt: skip
 _ASSET_INDICES = {"faces": "V", "weld": "V", "mirror": "V", "landmark_tri": "V"}
 

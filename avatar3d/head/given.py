@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from avatar3d.avatar import JOINT_NAMES
 from avatar3d.errors import InputError
 from avatar3d.head.mediapipe import MESH_POINTS
 from avatar3d.head.model import EYES, HEAD_PARTS, LASHES, MOUTH_BAG, SKIN, EyeUV, HeadModel
-from avatar3d.head.protocol import JOINTS, LASH_REGION, REGIONS, EyeDisc, MorphableModel
-from avatar3d.motion.code import ARKIT_NAMES, MotionCode
+from avatar3d.head.protocol import LASH_REGION, REGIONS, EyeDisc, MorphableModel
+from avatar3d.motion.code import ARKIT_NAMES, WEIGHT_COUNT, MotionCode
 
 LEAST_LANDMARKS = 40  # that a face can be fitted by; the 51 inner ones of the usual 68 are enough
 EYES_APART_M = (0.045, 0.080)  # between the eyeballs' centres of a template in metres; adults have 0.063
@@ -85,7 +86,7 @@ def _linear(model: Any) -> HeadModel:
         landmark_tri=tri.astype(np.int32), landmark_bary=np.asarray(model.landmark_bary, np.float32),
         landmark_confidence=np.asarray(model.landmark_confidence, np.float32),
         eye_uv=(_disc(model.eye_uv[0]), _disc(model.eye_uv[1])),
-        iris_radius=float(model.iris_radius), rig_matrix=np.zeros((len(expression), len(ARKIT_NAMES))),
+        iris_radius=float(model.iris_radius), rig_matrix=np.zeros((len(expression), WEIGHT_COUNT)),
         landmark_ids=np.asarray(model.landmark_ids, np.int64),
     )  # fmt: skip
 
@@ -138,7 +139,7 @@ def _check_head(head: HeadModel) -> None:
             raise _refuse(f"it has no region {name} ({REGIONS[name]})")
         if head.regions[name].shape != (count,):
             raise _refuse(f"region {name} {head.regions[name].shape} is not ({count},)")
-    for joint in JOINTS:
+    for joint in JOINT_NAMES:
         if joint not in head.joint_names:
             raise _refuse(f"it has no joint {joint}")
     if head.joint_regressor.shape != (len(head.joint_names), count):
@@ -166,10 +167,10 @@ def _driven(head: HeadModel, model: MorphableModel) -> HeadModel:
     """The head with its expressions mixed to ARKit's by the model's rig."""
     if head is model and head.expression_names == ARKIT_NAMES and head.rig_matrix is None:
         return head
-    matrix = np.column_stack([np.asarray(model.rig(MotionCode(weights=row)), np.float64) for row in np.eye(len(ARKIT_NAMES))])
+    matrix = np.column_stack([np.asarray(model.rig(MotionCode(weights=row)), np.float64) for row in np.eye(WEIGHT_COUNT)])
     if matrix.shape[0] != len(head.control_expression) or not np.isfinite(matrix).all():
         raise _refuse(f"its rig answers {matrix.shape[0]} coefficients for {len(head.control_expression)} expression shapes")
-    some = np.linspace(0.1, 0.9, len(ARKIT_NAMES))
+    some = np.linspace(0.1, 0.9, WEIGHT_COUNT)
     if np.abs(np.asarray(model.rig(MotionCode(weights=some))) - matrix @ some).max() > RIG_ERROR * max(np.abs(matrix).max(), 1):
         raise _refuse("its rig is not linear in the weights")
     driven = replace(

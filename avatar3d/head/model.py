@@ -22,7 +22,7 @@ from avatar3d.errors import InputError
 from avatar3d.geometry import smooth_normals
 from avatar3d.head.mediapipe import MESH_POINTS
 from avatar3d.head.subdivision import Subdivision, subdivide
-from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, MotionCode
+from avatar3d.motion.code import ARKIT_INDEX, WEIGHT_COUNT, MotionCode
 from avatar3d.resources import asset_path
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class HeadModel:
         """(E,52) f64: what `rig` multiplies the weights by."""
         if self.rig_matrix is not None:
             return np.asarray(self.rig_matrix, np.float64)
-        matrix = np.zeros((len(self.expression_names), len(ARKIT_NAMES)))
+        matrix = np.zeros((len(self.expression_names), WEIGHT_COUNT))
         for row, name in enumerate(self.expression_names):
             if name in ARKIT_INDEX:
                 matrix[row, ARKIT_INDEX[name]] = 1.0

@@ -25,7 +25,6 @@ REGIONS: dict[str, str] = {
     "bust": "below the neck",
 }
 LASH_REGION = "lashes"  # of a model that has lashes: how opaque they are, 0 at their tips; 1 where it is left out
-JOINTS = ("neck", "head", "jaw", "leftEye", "rightEye")
 
 
 class EyeDisc(Protocol):
@@ -49,7 +48,8 @@ class MorphableModel(Protocol):
     principal mode in standard deviations has sigma 0.45 in the default head, an artist's slider of 0 to 1 about 0.08.
     Expression: (E, V, 3) metres a unit, which leave the eyeballs alone; `rig` turns them by the gaze instead.
     Regions: (V,) in [0, 1] by the names of REGIONS. head_weight (V,): share of the head's turn about the neck, 1 on the face.
-    Joints: joint_names, JOINTS among them, and joint_regressor (J, V), array or scipy matrix, which makes them of the vertices.
+    Joints: joint_names, among them avatar3d.avatar.JOINT_NAMES, and joint_regressor (J, V), array or scipy matrix, which makes them
+    of the vertices.
     Landmarks: L of MediaPipe's points by their numbers landmark_ids (L,), each at landmark_bary (L, 3) of the triangle of
     vertices landmark_tri (L, 3), landmark_confidence (L,) in [0, 1]. What of MediaPipe's mesh is not among them is guessed.
     """

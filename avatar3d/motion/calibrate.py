@@ -11,7 +11,7 @@ import numpy as np
 
 from avatar3d.errors import InputError
 from avatar3d.files import read_json, write_bytes
-from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, MotionCode, look_angles, quaternion_matrix
+from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, WEIGHT_COUNT, MotionCode, look_angles, quaternion_matrix
 from avatar3d.motion.rotation import between, exponential, inverse, multiply
 
 FORMAT = "avatar3d calibration 1"
@@ -146,7 +146,7 @@ def read_calibration(path: str | Path) -> Calibration:
 def _teacher(value: dict[str, object]) -> Teacher:
     """A calibration's frame; raises KeyError, TypeError or ValueError for what is none."""
     points = np.array(value["points_px"], dtype=np.float64).reshape(478, 3)
-    network = np.array(value["network"], dtype=np.float64).reshape(52)
+    network = np.array(value["network"], dtype=np.float64).reshape(WEIGHT_COUNT)
     width, height = (int(value[key]) for key in ("width", "height"))  # type: ignore[call-overload]
     if not (np.abs(points).max() < MAX_SIDE_PX and network.min() >= 0 and network.max() <= 1):
         raise ValueError("its face lies outside every picture")

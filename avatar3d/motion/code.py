@@ -21,6 +21,7 @@ ARKIT_NAMES: tuple[str, ...] = (
     "browDownRight", "browInnerUp", "browOuterUpLeft", "browOuterUpRight", "cheekPuff", "cheekSquintLeft",
     "cheekSquintRight", "noseSneerLeft", "noseSneerRight", "tongueOut",
 )  # fmt: skip
+WEIGHT_COUNT = len(ARKIT_NAMES)
 ARKIT_INDEX: dict[str, int] = {name: index for index, name in enumerate(ARKIT_NAMES)}
 CONFIDENCE_REGIONS: tuple[str, ...] = ("brow", "eyes", "mouth", "tongue", "head")
 LOOK_MAX_RAD = 0.5  # eye turn at an eyeLook weight of one
@@ -80,7 +81,7 @@ class MotionCode:
     Raises InputError on a wrong shape, a value that is not finite, or a quaternion of zero length.
     """
 
-    weights: np.ndarray = field(default_factory=lambda: np.zeros(52))
+    weights: np.ndarray = field(default_factory=lambda: np.zeros(WEIGHT_COUNT))
     rotation: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 0.0, 1.0]))
     translation: np.ndarray = field(default_factory=lambda: np.zeros(3))
     gaze: np.ndarray = field(default_factory=lambda: np.zeros((2, 2)))
@@ -90,7 +91,7 @@ class MotionCode:
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
-        weights = np.clip(_vector(self.weights, 52, "the motion code's weights"), 0.0, 1.0)
+        weights = np.clip(_vector(self.weights, WEIGHT_COUNT, "the motion code's weights"), 0.0, 1.0)
         weights.setflags(write=False)
         set_(self, "weights", weights)
         rotation = _vector(self.rotation, 4, "the motion code's rotation")
@@ -108,7 +109,7 @@ class MotionCode:
     @classmethod
     def from_expression(cls, expression: dict[str, float]) -> MotionCode:
         """A motion code from {ARKit name: weight}; raises InputError naming an unknown name or a weight outside [0, 1]."""
-        weights = np.zeros(52)
+        weights = np.zeros(WEIGHT_COUNT)
         for name, value in expression.items():
             if name not in ARKIT_INDEX:
                 raise InputError(f"unknown expression {name!r}; expected one of the 52 ARKit names, such as jawOpen")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from avatar3d.motion.code import ARKIT_NAMES, MotionCode
+from avatar3d.motion.code import ARKIT_NAMES, WEIGHT_COUNT, MotionCode
 from avatar3d.motion.rotation import between, blend
 
 # Channel groups that move alike; each weight belongs to one.
@@ -68,7 +68,7 @@ class FilterState:
 
     raw: MotionCode
     smooth: MotionCode
-    weight_speed: np.ndarray = field(default_factory=lambda: np.zeros(52))
+    weight_speed: np.ndarray = field(default_factory=lambda: np.zeros(WEIGHT_COUNT))
     rotation_speed: np.ndarray = field(default_factory=lambda: np.zeros(3))
     translation_speed: np.ndarray = field(default_factory=lambda: np.zeros(3))
     gaze_speed: np.ndarray = field(default_factory=lambda: np.zeros((2, 2)))

@@ -13,7 +13,7 @@ import numpy as np
 
 from avatar3d.errors import InputError
 from avatar3d.files import open_regular, write_bytes
-from avatar3d.motion.code import ARKIT_INDEX, MotionCode
+from avatar3d.motion.code import ARKIT_INDEX, WEIGHT_COUNT, MotionCode
 from avatar3d.motion.csv import MAX_BYTES, MAX_ROWS
 from avatar3d.motion.validation import MotionValidator
 
@@ -41,7 +41,7 @@ def parse_line(data: bytes, validator: MotionValidator) -> MotionCode | None:
     value = read_object(data)
     if value is None or not isinstance(value.get("weights"), dict):
         return None
-    weights = np.zeros(52)
+    weights = np.zeros(WEIGHT_COUNT)
     for name, weight in value["weights"].items():
         place = ARKIT_INDEX.get(name)
         if place is not None:

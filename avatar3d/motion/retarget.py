@@ -8,7 +8,7 @@ import numpy as np
 
 from avatar3d.choices import DIALECTS
 from avatar3d.errors import InputError
-from avatar3d.motion.code import LOOK_INDICES, MotionCode
+from avatar3d.motion.code import LOOK_INDICES, WEIGHT_COUNT, MotionCode
 
 # What the weights of a source mean. HEAD: how far the head shown goes along its own shapes; NETWORK: what a network said of a face.
 HEAD, NETWORK = DIALECTS
@@ -19,7 +19,8 @@ MAX_CORRECTION = 1.0
 REACH = 0.5  # distance between answers, root of the sum of squares, over which what is known of one tells of another
 RIDGE = 0.03  # of the samples' matrix: two answers that are nearly alike but mean different faces meet in the middle
 DIGITS = 4  # of what a file keeps
-KEPT = [place for place in range(51) if place not in {place for eye in LOOK_INDICES for place in eye}]  # no looks, no tongue
+_LOOKS = {place for eye in LOOK_INDICES for place in eye}
+KEPT = [place for place in range(WEIGHT_COUNT - 1) if place not in _LOOKS]  # no looks, and no tongue, which is the last
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Reach:
 
     def __post_init__(self) -> None:
         count = len(self.answers)
-        shapes = {"rest": (52,), "full": (52,), "answers": (count, 52), "corrections": (count, 52)}
+        one, some = (WEIGHT_COUNT,), (count, WEIGHT_COUNT)
+        shapes = {"rest": one, "full": one, "answers": some, "corrections": some}
         for name, shape in shapes.items():
             value = np.asarray(getattr(self, name), np.float64)
             if value.shape != shape or not np.isfinite(value).all():
@@ -55,7 +57,7 @@ class Reach:
         """The reach that leads answers (N, 52) to weights (N, 52), as far as they do not contradict each other."""
         rest = np.clip(rest, 0, MAX_REST)
         full = np.clip(full, rest + LEAST_SPAN, 1 + MAX_REST)
-        plain = cls(rest, full, np.zeros((0, 52)), np.zeros((0, 52)))
+        plain = cls(rest, full, np.zeros((0, WEIGHT_COUNT)), np.zeros((0, WEIGHT_COUNT)))
         missed = np.stack([(target - plain.weights(answer)) for answer, target in zip(answers, weights, strict=True)])
         near = np.exp(-np.square(answers[:, None, KEPT] - answers[None, :, KEPT]).sum(2) / (2 * REACH**2))
         corrections = np.linalg.solve(near + RIDGE * np.eye(len(answers)), missed)

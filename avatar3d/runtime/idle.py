@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from avatar3d.motion.code import ARKIT_INDEX, MotionCode
+from avatar3d.motion.code import ARKIT_INDEX, WEIGHT_COUNT, MotionCode
 from avatar3d.motion.mix import mix
 from avatar3d.motion.rotation import exponential
 
@@ -86,7 +86,7 @@ def idle(time_s: float, seed: int = 0) -> MotionCode:
 
     A function of its arguments alone; continuous in time. Heads that stand side by side want different seeds.
     """
-    weights = np.zeros(52)
+    weights = np.zeros(WEIGHT_COUNT)
     weights[_BLINKS] = _blink(time_s, seed)
     turned = np.zeros(3)
     for index, (rate, amplitudes) in enumerate(zip(SWAY_HZ, SWAY_RAD, strict=True)):

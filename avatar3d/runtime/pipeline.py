@@ -27,7 +27,7 @@ RETRY_S, RETRY_MAX_S = 0.5, 10.0  # a plug that was loose is back at once; a cam
 
 
 class Source(Protocol):
-    """What the capture thread reads (avatar3d.motion.sources.MotionSource, Replay)."""
+    """What the capture thread reads: less than a MotionSource, so that a Replay, which counts nothing, is one too."""
 
     @property
     def ended(self) -> bool: ...

@@ -18,7 +18,7 @@ from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.mediapipe import EYE_CORNERS, LID_MIDDLES, MESH_POINTS
 from avatar3d.head.model import HeadModel
 from avatar3d.motion.calibrate import Teacher
-from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, NECK_M, MotionCode, look_angles
+from avatar3d.motion.code import ARKIT_INDEX, NECK_M, WEIGHT_COUNT, MotionCode, look_angles
 from avatar3d.motion.mix import mix
 from avatar3d.motion.rotation import matrix_quaternion
 from avatar3d.tracking.gaze import BLINKS, CV_TO_WORLD, Eyes, Pinhole, looking
@@ -192,7 +192,7 @@ class PersonMotion:
         if self._solution is None or self._off(points) > JUMPED_IOD * landmarks.iod_px:
             self._solution, rounds = self._first(points, weights), FIRST_ROUNDS
         self.eyes.measure(points, weights, self.person.eyes, self.head)
-        looks = looking(np.zeros(len(ARKIT_NAMES)), self.eyes.angles)[list(LOOKS)]
+        looks = looking(np.zeros(WEIGHT_COUNT), self.eyes.angles)[list(LOOKS)]
         solved = solve(self.person, points, weights, looks, self.intrinsics, self._solution, rounds)
         if np.isfinite(solved.translation).all() and np.isfinite(solved.weights).all() and solved.translation[2] > 0:
             self._solution = solved

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from avatar3d.motion.code import MotionCode
+from avatar3d.motion.code import WEIGHT_COUNT, MotionCode
 
 FACES: dict[str, dict[str, float]] = {
     "1": {"mouthSmileLeft": 0.8, "mouthSmileRight": 0.8, "cheekSquintLeft": 0.4, "cheekSquintRight": 0.4},
@@ -31,7 +31,7 @@ MOVE_M_S = 0.25
 
 def face_weights(now: np.ndarray, held: Iterable[str], seconds: float) -> np.ndarray:
     """The keyboard's weights (52,) a moment later, on their way to those of the held keys."""
-    wanted = np.zeros(52)
+    wanted = np.zeros(WEIGHT_COUNT)
     for key in held:
         wanted = np.maximum(wanted, _WEIGHTS.get(key, 0.0))
     return now + (1 - math.exp(-max(seconds, 0.0) / FACE_S)) * (wanted - now)

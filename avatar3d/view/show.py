@@ -14,7 +14,7 @@ from avatar3d.camera import DEFAULT_IPD_M, Camera
 from avatar3d.color import srgb_to_linear
 from avatar3d.errors import InputError
 from avatar3d.media import save_picture
-from avatar3d.motion.code import MotionCode
+from avatar3d.motion.code import WEIGHT_COUNT, MotionCode
 from avatar3d.rendering.opengl.autotune import BUDGET_S
 from avatar3d.rendering.scene import Scene
 from avatar3d.runtime.cast import Cast
@@ -83,7 +83,7 @@ class View:
         self._distance_m = options.distance_m or max(DEFAULT_DISTANCE_M, needed_m)
         self._stereo, self._overlay, self._help = options.stereo, options.overlay, False
         self._orbit = Orbit(np.radians(options.yaw_deg), np.radians(options.pitch_deg), self._distance_m)
-        self._face = np.zeros(52)
+        self._face = np.zeros(WEIGHT_COUNT)
         self._motion = MotionCode()
         self._cameras: list[Camera] = []
 

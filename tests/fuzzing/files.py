@@ -575,7 +575,7 @@ def _sound_head(head: object) -> None:
     head.joint_positions(head.shape(np.zeros(len(head.identity_names))))  # type: ignore[attr-defined]
 
 
-MODEL = models.ModelEntry("net", "needed", "", "", 64, "", models.Source("a==1", "a.whl", ""), "a/net.bin")
+MODEL = models.ModelEntry("net", "needed", "", "", 64, "", models.PinnedFile("a==1", "a.whl", ""), "a/net.bin")
 
 
 def _archives() -> Callable[[Random], bytes]:

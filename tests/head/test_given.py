@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from other_head import EXPRESSIONS, counts, other_head
 
+from avatar3d.avatar import JOINT_NAMES
 from avatar3d.errors import InputError
 from avatar3d.fitting.given import given_head
 from avatar3d.head.archive import load_head, write_head
@@ -11,7 +12,7 @@ from avatar3d.head.given import adopted
 from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.mediapipe import LID_MIDDLES, MESH_POINTS, STABLE
 from avatar3d.head.model import EYES, HeadModel
-from avatar3d.head.protocol import JOINTS, REGIONS
+from avatar3d.head.protocol import REGIONS
 from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, MotionCode
 
 
@@ -54,7 +55,7 @@ def test_its_shapes_joints_and_seams_are_its_own(other, head):
     shaped = other.vertices + np.tensordot(identity, other.identity, 1)
     np.testing.assert_allclose(head.shape(identity), shaped, atol=1e-6)
     joints = head.joints(head.vertices)
-    assert set(joints) == set(JOINTS) and joints["jaw"][1] < joints["leftEye"][1] and joints["leftEye"][0] > 0
+    assert set(joints) == set(JOINT_NAMES) and joints["jaw"][1] < joints["leftEye"][1] and joints["leftEye"][0] > 0
     np.testing.assert_allclose(head.vertices[head.mirror] * (-1, 1, 1), head.vertices, atol=1e-4)
     np.testing.assert_array_equal(head.vertices[head.weld], head.vertices)
     default = fitting_head()  # as many seams as the model that it was cut from, less those of the parts left out

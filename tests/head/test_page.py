@@ -8,8 +8,9 @@ import pytest
 from other_head import other_head
 from samples import model, sample
 
+from avatar3d.avatar import JOINT_NAMES
 from avatar3d.head.given import MEMBERS
-from avatar3d.head.protocol import JOINTS, LASH_REGION, REGIONS
+from avatar3d.head.protocol import LASH_REGION, REGIONS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "head-model.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
@@ -22,7 +23,7 @@ def test_the_table_names_every_member_region_and_joint():
         words = re.findall(r"`([\w]+)(?:\(\w*\))?`", cell)
         named |= {word if not word.startswith("_") else words[0].partition("_")[0] + word for word in words}
     assert named - {"member"} == set(MEMBERS)
-    for name in (*REGIONS, LASH_REGION, *JOINTS):
+    for name in (*REGIONS, LASH_REGION, *JOINT_NAMES):
         assert f"`{name}`" in table
 
 

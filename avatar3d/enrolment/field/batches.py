@@ -10,7 +10,7 @@ from avatar3d.enrolment.field.options import TrainOptions
 from avatar3d.enrolment.field.pixels import Pixels
 from avatar3d.enrolment.field.teacher import DIRECTION_SETS, Teacher
 from avatar3d.field.projection import cosine_directions
-from avatar3d.motion.code import MotionCode
+from avatar3d.motion.code import WEIGHT_COUNT, MotionCode
 
 RANDOM_DIRECTIONS = 997
 EXPRESSION_SHARE = 0.25  # of the weights, that a random expression moves
@@ -134,7 +134,7 @@ class Batches:
 
     def _random_motion(self) -> np.ndarray:
         """Projected motion (M,): as often the neutral expression as a random one."""
-        weights = np.zeros(52, np.float32)
+        weights = np.zeros(WEIGHT_COUNT, np.float32)
         if self._rng.random() < 0.5:
-            weights = (self._rng.random(52) * (self._rng.random(52) < EXPRESSION_SHARE)).astype(np.float32)
+            weights = (self._rng.random(WEIGHT_COUNT) * (self._rng.random(WEIGHT_COUNT) < EXPRESSION_SHARE)).astype(np.float32)
         return weights @ self._projection

@@ -14,7 +14,16 @@ import math
 import numpy as np
 
 from avatar3d.errors import InputError
-from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode, head_angles, head_rotation, look_angles, quaternion_matrix
+from avatar3d.motion.code import (
+    ARKIT_INDEX,
+    NECK_M,
+    WEIGHT_COUNT,
+    MotionCode,
+    head_angles,
+    head_rotation,
+    look_angles,
+    quaternion_matrix,
+)
 from avatar3d.motion.sources.base import DatagramSource, Spec
 from avatar3d.motion.validation import MotionValidator
 
@@ -38,7 +47,7 @@ class IFacialMocapParser:
         """The code of one packet; None unless it holds at least one ARKit weight."""
         if len(data) > MAX_PACKET:
             return None
-        weights, found = np.zeros(52), 0
+        weights, found = np.zeros(WEIGHT_COUNT), 0
         groups: dict[str, list[float]] = {}
         for part in data.decode("utf-8", "replace").split("|", MAX_FIELDS)[:MAX_FIELDS]:
             name, hash_sign, numbers = part.strip().partition("#")

@@ -13,7 +13,7 @@ import struct
 
 import numpy as np
 
-from avatar3d.motion.code import ARKIT_INDEX, MotionCode
+from avatar3d.motion.code import ARKIT_INDEX, WEIGHT_COUNT, MotionCode
 from avatar3d.motion.csv import angle_columns, from_angle_columns
 from avatar3d.motion.sources.base import ClockOffset, DatagramSource, Spec
 from avatar3d.motion.validation import MotionValidator
@@ -23,7 +23,7 @@ VERSION = 6
 VALUES = 61
 MAX_NAME = 256  # characters, the engine's own bound
 MAX_PACKET = 1 + 2 * (4 + 2 * MAX_NAME) + 16 + 1 + 4 * VALUES
-_FROM_UNREAL = np.arange(52)
+_FROM_UNREAL = np.arange(WEIGHT_COUNT)
 for _left, _right in (("jawLeft", "jawRight"), ("mouthLeft", "mouthRight")):
     _FROM_UNREAL[[ARKIT_INDEX[_left], ARKIT_INDEX[_right]]] = ARKIT_INDEX[_right], ARKIT_INDEX[_left]
 
@@ -48,8 +48,8 @@ class LiveLinkParser:
             self.subject = name
         if name != self.subject:
             return None
-        weights = values[:52][_FROM_UNREAL]
-        angles = values[52:]
+        weights = values[:WEIGHT_COUNT][_FROM_UNREAL]
+        angles = values[WEIGHT_COUNT:]
         rotation = gaze = None
         if np.isfinite(angles).all() and np.abs(angles).max() < 100 and np.isfinite(weights).all():
             rotation, gaze = from_angle_columns(angles.tolist(), np.clip(weights, 0, 1))

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from avatar3d.camera import FILM_FOCAL
-from avatar3d.motion.code import ARKIT_INDEX, NECK_M, MotionCode
+from avatar3d.motion.code import ARKIT_INDEX, NECK_M, WEIGHT_COUNT, MotionCode
 from avatar3d.motion.rotation import matrix_quaternion
 from avatar3d.motion.sources.base import ClockOffset, DatagramSource, Spec
 from avatar3d.motion.validation import MotionValidator
@@ -98,7 +98,7 @@ class OpenSeeFaceParser:
 def _weights(eye_open: np.ndarray, features: np.ndarray) -> np.ndarray:
     """(52,) weights of the two eye scores (right, left) and the 14 features, each about 0 at rest and in [-1, 1]."""
     value = dict(zip(FEATURES, features.astype(np.float64), strict=True))
-    weights = np.zeros(52)
+    weights = np.zeros(WEIGHT_COUNT)
     # The features are scaled to their own extremes, so a full one is a strong expression, not the strongest.
     for side, place, letter in (("Left", 1, "l"), ("Right", 0, "r")):
         up = value[f"eyebrow_updown_{letter}"]

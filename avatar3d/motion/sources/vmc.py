@@ -11,7 +11,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, LOOK_MAX_RAD, MotionCode, look_angles, quaternion_matrix
+from avatar3d.motion.code import (
+    ARKIT_INDEX,
+    ARKIT_NAMES,
+    LOOK_MAX_RAD,
+    WEIGHT_COUNT,
+    MotionCode,
+    look_angles,
+    quaternion_matrix,
+)
 from avatar3d.motion.rotation import IDENTITY, multiply
 from avatar3d.motion.sources.base import DatagramSource, Spec
 from avatar3d.motion.sources.osc_packet import messages, need_osc, number
@@ -94,7 +102,7 @@ class VmcParser:
         return True
 
     def _weights(self) -> np.ndarray:
-        weights = np.zeros(52)
+        weights = np.zeros(WEIGHT_COUNT)
         ahead_ns = self._exact_ns - self._preset_ns
         if ahead_ns <= SILENT_NS:
             for key, value in self._preset.items():

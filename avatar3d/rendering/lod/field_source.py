@@ -20,6 +20,7 @@ from avatar3d.field.definition import HARMONICS, bound, spherical_harmonics
 from avatar3d.field.projection import encode_quickly
 from avatar3d.field.shells import sample_texture
 from avatar3d.geometry import unit
+from avatar3d.motion.code import WEIGHT_COUNT
 from avatar3d.rendering.scene import view_directions
 
 SOURCES = ("vertices", "split", "pixels")
@@ -93,7 +94,7 @@ def _look(
     passed: (h, w), the share of it that is seen through what lies outside.
     """
     levels = len(params.resolutions)
-    motions = np.concatenate([np.zeros((1, 52), np.float32), random_codes(MOTIONS, rng)]) @ params.motion_projection
+    motions = np.concatenate([np.zeros((1, WEIGHT_COUNT), np.float32), random_codes(MOTIONS, rng)]) @ params.motion_projection
     towards = unit(rng.normal(size=(VIEWS, len(shell.faces), 3))).astype(np.float32)
     encoded = encode_quickly(params, shell.vertices)
     found = [np.zeros((levels + 2, 0), np.float32)]
