@@ -1,12 +1,12 @@
 """avatar3d: human head avatars from one photo, a hybrid of a morphable mesh and a neural field, consistent in stereo.
 
-Three lines enrol a photo and keep the head::
+Three lines enrol a photo and keep the head:
 
     import avatar3d
     avatar = avatar3d.enroll("me.jpg")
     avatar3d.save(avatar, "me.glb")
 
-Five draw what each eye sees of it, smiling::
+Five draw what each eye sees of it, smiling:
 
     avatar = avatar3d.load("me.glb")
     smile = avatar3d.MotionCode.from_expression({"mouthSmileLeft": 0.8, "mouthSmileRight": 0.8})

@@ -177,20 +177,53 @@ class BakedField:
 
 @dataclass
 class Avatar:
-    """One head.
+    """One head: plain arrays that fit each other.
 
-    vertices: (V, 3) f32 neutral, metres, head frame (origin: midpoint of the eyeball centres; +Y up, +Z out of the face).
-    faces: (F, 3) i32 CCW; part: (F,) u8, PART_*. uv: (V, 2) f32, glTF convention. weld: (V,) i32.
-    expression: (52, V, 3) f32 metres, order ARKIT_NAMES. head_weight: (V,) f32, share of the head's rotation about the neck.
-    vertex_alpha: (V,) f32, coverage (the bust fades out at its lower edge). field_weight: (V,) f32, where the field acts.
-    joints: {name: (3,) metres} for JOINT_NAMES. base_color: (H, W, 3) u8 sRGB. confidence: (h, w) u8, 255 = seen in the photo.
-    light: (9, 3) f32 irradiance in the basis avatar3d.rendering.scene documents, world frame, mean 1 on the face;
-    shading_power: exponent of the shade that the texture was freed of. landmarks: vertices (468, 3) i32 of the triangle that each
-    of MediaPipe's points lies in, barycentric (468, 3) f32 its place there.
-    hair, neural_field, baked: None where it has none. photo_camera, photo_motion: whence and in what expression the photo shows it.
-    reach: what a tracking network's answers mean on it, None: not known.
-    provenance: JSON-able, how it was made. valid_yaw_deg: yaw range in which the photo supports the look.
-    Raises InputError, one sentence, where the arrays do not fit each other or hold what is not finite.
+    Attributes
+    ----------
+    vertices
+        (V, 3) f32 at rest, metres, head frame: origin midway between the eyeballs' centres, +Y up, +Z out of the face.
+    faces, part
+        (F, 3) i32, counter-clockwise from outside, and (F,) u8, PART_* of each.
+    uv, weld
+        (V, 2) f32, glTF's convention, and (V,) i32, the first vertex at the same place.
+    expression
+        (52, V, 3) f32 metres that a whole weight moves, in the order of ARKIT_NAMES.
+    head_weight
+        (V,) f32, share of the head's rotation about the neck.
+    vertex_alpha
+        (V,) f32, cover: the bust fades out at its lower edge.
+    field_weight
+        (V,) f32, where the field acts.
+    joints
+        {name: (3,) metres} for JOINT_NAMES.
+    base_color
+        (H, W, 3) u8 sRGB, albedo.
+    confidence
+        (h, w) u8, 255 where the photo shows the skin.
+    light
+        (9, 3) f32 irradiance in the basis that avatar3d.rendering.scene documents, world frame, its mean on the face 1.
+    shading_power
+        Exponent of the shade that the texture was freed of.
+    landmark_triangles, landmark_barycentric
+        (468, 3) i32 vertices of the triangle that each of MediaPipe's points lies in, and (468, 3) f32 its place there.
+    hair, neural_field, baked
+        None where it has none.
+    texture_deltas
+        Changes of the base colour that come with the expression.
+    photo_camera, photo_motion
+        Whence and in what expression the photo shows it, None where that is not known.
+    reach
+        What a tracking network's answers mean on it, None where that is not known.
+    valid_yaw_deg
+        Yaw from and to which the photo supports the look.
+    provenance
+        How it was made, JSON-able.
+
+    Raises
+    ------
+    avatar3d.errors.InputError
+        The arrays do not fit each other, or hold what is not finite.
     """
 
     vertices: np.ndarray

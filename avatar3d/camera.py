@@ -37,12 +37,27 @@ MAX_NAME_BYTES = 200  # of a camera, after which its picture is named
 
 @dataclass(frozen=True)
 class Camera:
-    """A pinhole camera; skewless, asymmetric frusta allowed.
+    """A pinhole camera; skewless, asymmetric frusta allowed. `orbit` makes one that looks at the head.
 
-    width, height: pixels. intrinsics: (3, 3) float64 [[fx, 0, cx], [0, fy, cy], [0, 0, 1]] in pixels.
-    rotation (3, 3), translation (3,): world_to_camera in OpenCV axes, metres: x_camera = rotation @ x_world + translation.
-    near_m, far_m: depth range of the rasteriser. name: of the picture it gives. Arrays and nested lists are copied to read-only
-    float64. Raises InputError on anything that is not such a camera.
+    Arrays and nested lists are copied to read-only float64.
+
+    Attributes
+    ----------
+    width, height
+        Pixels, 1 to 16384.
+    intrinsics
+        (3, 3) float64 [[fx, 0, cx], [0, fy, cy], [0, 0, 1]], pixels.
+    rotation, translation
+        (3, 3) and (3,), world to camera in OpenCV's axes, metres: x_camera = rotation @ x_world + translation.
+    near_m, far_m
+        Depth range of the rasteriser.
+    name
+        Of the picture that it gives.
+
+    Raises
+    ------
+    avatar3d.errors.InputError
+        Anything that is not such a camera.
     """
 
     width: int
@@ -192,9 +207,28 @@ class Camera:
         target: np.ndarray | tuple[float, float, float] = (0.0, 0.0, 0.0),
         name: str = "",
     ) -> Camera:
-        """A camera on a sphere about `target` that looks at it; yaw 0 is in front of the face, positive yaw toward +X.
+        """A camera on a sphere about a target, looking at it.
 
-        view_height_m: height in metres that the picture covers in the plane of the target (3,) m; positive pitch looks from above.
+        Parameters
+        ----------
+        yaw_rad
+            0 is in front of the face, positive toward +X, the subject's left.
+        pitch_rad
+            Positive looks from above.
+        distance_m
+            From the target.
+        width, height
+            Pixels of the picture.
+        view_height_m
+            What the picture's height covers in the plane of the target.
+        target
+            (3,) metres; the origin lies between the eyes, HEAD_MIDDLE_M in the middle of a head with hair.
+        name
+            Of the picture.
+
+        Returns
+        -------
+        Camera
         """
         sy, cy, sp, cp = np.sin(yaw_rad), np.cos(yaw_rad), np.sin(pitch_rad), np.cos(pitch_rad)
         backward = np.array([sy * cp, sp, cy * cp])
@@ -239,10 +273,22 @@ class Camera:
 
 
 def stereo_pair(center: Camera, ipd_m: float = DEFAULT_IPD_M, inward_tangent: float = 0.0) -> tuple[Camera, Camera]:
-    """(left, right) eye cameras of a viewer at `center`: parallel axes, each moved by half the IPD along the camera's x.
+    """The eye cameras of a viewer: parallel axes, each moved by half the eyes' distance along the camera's x.
 
-    inward_tangent shifts each frustum by that tangent toward the nose (asymmetric, as headset displays have it); half the IPD over
-    a distance makes the frusta meet there. The eyes are named after `center`, with "left" and "right" behind.
+    Parameters
+    ----------
+    center
+        Between the eyes.
+    ipd_m
+        Distance of the eyes; 0.063 is the adult mean.
+    inward_tangent
+        By which each frustum is shifted toward the nose (asymmetric, as headset displays have it); `ipd_m / 2 / distance_m` makes
+        them meet at a distance, so that what lies there lies in the plane of a screen.
+
+    Returns
+    -------
+    left, right : Camera
+        Named after `center`, with "left" and "right" behind.
     """
     eyes = []
     for side in (-1.0, 1.0):

@@ -19,6 +19,7 @@ def test_everything_that_is_promised_is_there_and_told_of():
     for name in avatar3d.__all__:
         assert (getattr(avatar3d, name).__doc__ or "").strip(), name
         assert name in dir(avatar3d)
+    assert "Parameters\n" in avatar3d.stereo_pair.__doc__ and "Parameters\n" in avatar3d.Camera.orbit.__doc__
     for name in ("enroll", "load", "save", "render", "open_motion", "evaluate"):
         words = getattr(avatar3d, name).__doc__
         assert "Parameters\n" in words and "Raises\n" in words, name

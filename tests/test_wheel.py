@@ -118,7 +118,7 @@ def installed(tmp_path_factory) -> Installed:
 
 def lines_of(start: str) -> str:
     """The lines of code in the package's own words that begin so."""
-    blocks = re.findall(r"::\n\n((?:    .+\n)+)", avatar3d.__doc__)
+    blocks = re.findall(r":\n\n((?:    .+\n)+)", avatar3d.__doc__)
     (found,) = (textwrap.dedent(block) for block in blocks if block.strip().startswith(start))
     return found
 

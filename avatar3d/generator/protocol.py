@@ -33,8 +33,21 @@ MIN_HAIR_OPACITY = 0.1  # a blended hair level fainter than this is not what a p
 class PhotoEvidence:
     """What enrolment knows about the photo, all on one pixel grid.
 
-    rgb: (H, W, 3) u8 sRGB. camera: the fitted photo camera. motion: the photo's own motion code. matte: (H, W) f32 in [0, 1],
-    the person. hair_alpha: (H, W) f32 in [0, 1], or None where no hair was found. Raises InputError when sizes differ.
+    Attributes
+    ----------
+    rgb
+        (H, W, 3) u8 sRGB.
+    camera, motion
+        The fitted photo camera, and the photo's own motion code.
+    matte
+        (H, W) f32 in [0, 1], the person.
+    hair_alpha
+        (H, W) f32 in [0, 1], None where no hair was found.
+
+    Raises
+    ------
+    avatar3d.errors.InputError
+        Sizes differ.
     """
 
     rgb: np.ndarray
@@ -57,9 +70,20 @@ class PhotoEvidence:
 class GeometryBuffers:
     """What surface each pixel shows; row 0 at the top.
 
-    surface: (H, W) i8, rendering.frame's SURFACE_*. level: (H, W) i8 hair level, −1 on the head. face: (H, W) i32 index into
-    avatar.faces or hair.faces, −1 where empty. barycentric: (H, W, 3) f32. depth: (H, W) f32 metres, inf where empty.
-    normal: (H, W, 3) f32 world. d: (H, W, 3) f32 unit view direction in the local frame.
+    Attributes
+    ----------
+    surface
+        (H, W) i8: −1 nothing, 0 the head, 1 hair.
+    level
+        (H, W) i8, hair level, −1 on the head.
+    face, barycentric
+        (H, W) i32 index into the avatar's faces, or its hair's, −1 where empty, and (H, W, 3) f32 the place in it.
+    depth
+        (H, W) f32 metres along the camera's axis, inf where empty.
+    normal
+        (H, W, 3) f32, world.
+    d
+        (H, W, 3) f32, unit direction to the camera in the local frame (tangent, bitangent, normal).
     """
 
     surface: np.ndarray
@@ -73,9 +97,16 @@ class GeometryBuffers:
 
 @dataclass(frozen=True)
 class GeneratorRequest:
-    """Draw `identity` at `motion` for `camera`.
+    """Draw a head at a motion code for a camera.
 
-    coarse: the avatar as rendered so far (linear, premultiplied). geometry: which point of it each pixel shows.
+    Attributes
+    ----------
+    identity, motion, camera
+        What to draw: the avatar, its expression and pose, and from where.
+    coarse
+        The avatar as rendered so far, linear and premultiplied; `picture` has it as sRGB.
+    geometry
+        Which point of it each pixel shows; `places_at_rest` has that on the resting head.
     """
 
     identity: Avatar
@@ -100,7 +131,15 @@ class GeneratorRequest:
 
 @dataclass(frozen=True)
 class GeneratedView:
-    """rgba: (H, W, 4) f32, sRGB in [0, 1], straight alpha. confidence: (H, W) f32 in [0, 1]: how far to believe each pixel."""
+    """What a generator answers.
+
+    Attributes
+    ----------
+    rgba
+        (H, W, 4) floats, sRGB in [0, 1] with straight alpha, of the request's size.
+    confidence
+        (H, W) floats in [0, 1]: how far to believe each pixel; 0 leaves the head as it is there.
+    """
 
     rgba: np.ndarray
     confidence: np.ndarray

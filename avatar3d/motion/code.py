@@ -70,15 +70,33 @@ def _vector(values: object, length: int, what: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MotionCode:
-    """One instant of motion.
+    """One instant of motion; without arguments a neutral face that looks ahead, at time 0.
 
-    weights: (52,) ARKit weights in [0, 1], order ARKIT_NAMES (values outside are clipped).
-    rotation: (4,) unit quaternion xyzw, head to world. translation: (3,) metres, world.
-    gaze: (2, 2) [left eye, right eye] × (yaw toward +X, pitch toward +Y), radians, relative to the head, beyond what the
-    eyeLook weights ask for (`look_angles`). Their sum is the line of sight.
-    confidence: (5,) in [0, 1] for CONFIDENCE_REGIONS. time_ns: monotonic capture time. sequence: source counter.
-    Whatever is given is copied to read-only float64; without it, a neutral face that looks ahead, at time 0.
-    Raises InputError on a wrong shape, a value that is not finite, or a quaternion of zero length.
+    `from_expression` takes weights by name, `turned` turns the head, `dataclasses.replace` changes the rest. Whatever is given is
+    copied to read-only float64.
+
+    Attributes
+    ----------
+    weights
+        (52,) ARKit weights in [0, 1] in the order of ARKIT_NAMES; values outside are clipped.
+    rotation
+        (4,) unit quaternion xyzw, head to world.
+    translation
+        (3,) metres, world.
+    gaze
+        (2, 2) of left and right eye yaw toward +X and pitch toward +Y, radians, relative to the head, beyond what the eyeLook
+        weights ask for (`look_angles`); their sum is the line of sight.
+    confidence
+        (5,) in [0, 1] for CONFIDENCE_REGIONS.
+    time_ns
+        Monotonic capture time.
+    sequence
+        The source's count.
+
+    Raises
+    ------
+    avatar3d.errors.InputError
+        A wrong shape, a value that is not finite, or a quaternion of zero length.
     """
 
     weights: np.ndarray = field(default_factory=lambda: np.zeros(WEIGHT_COUNT))

@@ -61,8 +61,14 @@ class RenderOptions:
 class Frame:
     """One picture, row 0 at the top.
 
-    rgba: (H, W, 4) f32, linear light, premultiplied by alpha. depth: (H, W) f32, metres along the optical axis of what wrote
-    depth (head and opaque hair), inf where empty. surface: (H, W) i8, SURFACE_NONE, SURFACE_HEAD or SURFACE_HAIR.
+    Attributes
+    ----------
+    rgba
+        (H, W, 4) f32, linear light, premultiplied by alpha.
+    depth
+        (H, W) f32, metres along the optical axis of what wrote depth (head and opaque hair), inf where empty.
+    surface
+        (H, W) i8, SURFACE_NONE, SURFACE_HEAD or SURFACE_HAIR.
     """
 
     rgba: np.ndarray

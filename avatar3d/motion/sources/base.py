@@ -28,11 +28,18 @@ MAX_SPEC = 4096
 
 
 class MotionSource(Protocol):
-    """Gives motion codes of one face.
+    """Gives motion codes of one face; `SourceBase` is what one of your own is derived from.
 
-    live: codes come as time passes and `read` waits for the next; otherwise the source is a recording, read as fast as wanted.
-    dialect: what its weights mean, see motion/retarget. ended: no code will come any more. validator: counts of codes admitted,
-    mended and refused.
+    Attributes
+    ----------
+    live
+        Whether codes come as time passes and `read` waits for the next; otherwise it is a recording, read as fast as wanted.
+    dialect
+        What its weights mean: "solved", how far the head shown goes along its shapes, or "network", a network's answers as they are.
+    ended
+        Whether no code will come any more.
+    validator
+        Counts of codes admitted, mended and refused.
     """
 
     live: bool
