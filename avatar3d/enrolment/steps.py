@@ -19,6 +19,7 @@ from avatar3d.enrolment.photo.hidden import find_hidden
 from avatar3d.enrolment.photo.metrics import agreement
 from avatar3d.enrolment.photo.rim import Rim
 from avatar3d.enrolment.photo.segment import WORK_IOD_PX, segment
+from avatar3d.enrolment.photo.taken import light_ratio, sharpness
 from avatar3d.enrolment.shape.reach import learn_reach
 from avatar3d.enrolment.shape.silhouette import meet_silhouette
 from avatar3d.enrolment.skin.atlas import build_skin, view_skin
@@ -268,6 +269,8 @@ def judge_avatar(state: Enrolment) -> Enrolment:
         rim=with_field.rim or Rim(),
         bare_unlike_skin=state.segmentation.bare_unlike_skin,
         presence=state.face.landmarks.presence,
+        sharpness=sharpness(state.photo.rgb, state.face.landmarks),
+        light_ratio=light_ratio(state.photo.rgb, state.face.landmarks),
         glasses=state.glasses_kept,
         hidden=state.hidden.cause or ("sunglasses hide the eyes" if dark_lenses else ""),
         photo_psnr_db=figures["photo_psnr_db"],  # type: ignore[arg-type]

@@ -38,7 +38,8 @@ class Evidence:
     texture, that the photo shows. iod_px: pixels between the eyes. yaw_rad: of the head to the camera. size_by_iris: relative error
     of the head's size as the iris tells it, None where it was not seen. grey: the photo has no colour. rim: what of the outline
     the photo bears out, judged without the hair's mask. bare_unlike_skin: share of the crown left bare that has not the
-    skin's colour. presence: how sure the landmark network is of the face.
+    skin's colour. presence: how sure the landmark network is of the face. sharpness, light_ratio: see
+    `enrolment.photo.taken`; None where they were not measured.
     """
 
     silhouette_mm: float
@@ -59,6 +60,8 @@ class Evidence:
     rim: Rim = field(default_factory=Rim)
     bare_unlike_skin: float = 0.0
     presence: float = 1.0
+    sharpness: float | None = None
+    light_ratio: float | None = None
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,9 @@ LIMITS = (
     _Limit("beyond_person", 0.04, 0.2, True, "{:.0%} of the head was made of the backdrop", PLAIN),
     # Dark shade on a forehead reaches .18; two haired heads that came out bald have .37 and .48.
     _Limit("bare_unlike_skin", 0.25, 0.45, True, "{:.0%} of the crown came out bald, though it does not look like skin", PLAIN),
+    # The sharpest fault that blur or a lamp may be is one of the photo: alone they make no wreck.
+    _Limit("sharpness", 0.14, 0.05, False, "the photo is out of focus or moved (sharpness {:.2f} of 0.2)", "use a sharp one"),
+    _Limit("light_ratio", 6.0, 100.0, True, "one side of the face is {:.0f} times as dark as the other", FRONT),
     # Neighbours, hands and hair that hangs or flies are in the overlap and in the whole picture: only far misses tell of a wreck.
     _Limit("silhouette_iou", 0.85, 0.65, False, "the outline covers {:.0%} of the photo's", PLAIN),
     _Limit("photo_psnr_db", 17.5, 12.0, False, "the photo comes back at {:.1f} dB only", FRONT),
@@ -164,6 +170,8 @@ def judge(evidence: Evidence, likeness: tuple[float | None, float | None] = (Non
         "identity_30": likeness[1],
         "rim_unsupported": evidence.rim.unsupported,
         "beyond_person": evidence.rim.beyond_person,
+        "sharpness": evidence.sharpness,
+        "light_ratio": evidence.light_ratio,
         "face_doubt": 1 - evidence.presence,
         "bare_unlike_skin": evidence.bare_unlike_skin,
         "size_by_iris": None if evidence.size_by_iris is None else abs(evidence.size_by_iris),

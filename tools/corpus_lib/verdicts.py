@@ -10,7 +10,7 @@ GRADES = ("good", "usable", "poor")
 # differ by less.
 FALLS: tuple[tuple[str, str, float, int], ...] = (  # key, heading, how much, decimals; negative: lower is worse
     ("landmark_error_iod_pct", "lm %", 0.3, 2),
-    ("silhouette_error_mm", "sil mm", 1.0, 2),
+    ("silhouette_error_mm", "sil mm", 1.5, 2),
     ("silhouette_iou", "IoU", -0.03, 3),
     ("photo_psnr_db", "PSNR", -3.0, 1),
     ("identity_front", "id 0", 0.1, 3),
