@@ -209,6 +209,20 @@ def test_a_crown_above_the_photo_is_completed_and_said(painted):
     assert not segmented(painted).labels.completed.any()
 
 
+def test_a_photo_cut_under_the_hairline_leaves_nobody_bald(painted):
+    """The upper edge runs over the forehead, and hair is seen at both temples only."""
+    rows, aside = np.arange(640)[:, None], np.abs(np.arange(640)[None] - 320)
+    top = int(painted.work.landmarks_px[10, 1]) - 4
+    forehead, temples = painted.hair & (aside < 45), (painted.matte > 0.5) & (aside > 62) & (rows < top + 60)
+    rgb = painted.work.rgb.copy()
+    rgb[forehead], rgb[temples] = SKIN, HAIR
+    head = replace(painted, work=replace(painted.work, rgb=rgb, inside=painted.work.inside & (rows >= top)))
+    found = segmented(head, hair=(painted.hair & ~forehead) | temples)
+    crown = painted.hair & (rows < top - 30)
+    assert (found.hair_mask & crown).sum() > 0.8 * crown.sum()
+    assert any("crown was completed" in note for note in found.notes)
+
+
 def test_a_bald_crown_above_the_photo_is_completed_without_hair(bald):
     top = int((bald.matte > 0.5).any(1).argmax())
     found = segmented(cut_above(bald, top + 30))
@@ -227,6 +241,18 @@ def test_hair_that_leaves_the_photo_below_is_carried_on_and_said(painted):
     assert found.hair_mask[low + 5 : low + 60, 222:238].all()
     assert found.labels.completed[low + 5 : low + 60, 222:238].all()
     assert any("below the photo" in note for note in found.notes)
+
+
+def test_an_ear_beyond_the_photos_edge_is_said(painted):
+    edge = int(painted.work.landmarks_px[234, 0])
+    cut = painted.work.inside & (np.arange(640)[None] >= edge)
+    found = segmented(painted, work=replace(painted.work, inside=cut))
+    assert any("an ear lies outside" in note for note in found.notes)
+    # Beyond the edge the head goes on as on its other side, with hair of which no colour is taken.
+    lost = painted.hair & ~cut
+    assert (found.hair_mask & lost).sum() > 0.8 * lost.sum() and not (found.hair_mask & ~cut & ~found.labels.completed).any()
+    assert iou(found.matte > 0.5, painted.matte > 0.5) > 0.9
+    assert not any("ear" in note for note in segmented(painted).notes)
 
 
 def test_labels_do_not_overlap_and_absent_things_are_empty(painted):

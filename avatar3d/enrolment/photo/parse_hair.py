@@ -49,6 +49,9 @@ EDGE_ROWS_PX, EDGE_PX = 2, 10.0  # the network is blind in the rows next to the 
 TELLING, HAIR_TOP, TALLEST = 0.6, 1.38, 1.55  # width at the edge over the widest, under which both tell the ellipse; tops
 FLAT_TOP, LEAST_RISE = 0.35, 0.13  # tall hair is cut where it is still this wide; then it rises by this much more at least
 CROWN_ALPHA = 0.62  # of hair nobody saw: over half, so that it is drawn, and too little to be taken for the photo's
+# A photo cut under this height, with hair at both temples, is cut under the hairline: an arc that dips so much to the temples.
+HAIRLINE, TEMPLE_DIP, TEMPLE_PX = 1.12, 0.3, 12.0
+FRONTAL = 0.06  # nose off the temples' middle over the face's width, up to which one side of a head is like the other
 # Hair that leaves the photo below: carried straight on, down to this height at most.
 LEAVES_PX, LOWEST = 10.0, -1.15
 
@@ -134,7 +137,7 @@ def parse_hair(
     if confidence < UNSURE and not notes:
         notes.append("the hair is hard to tell from the backdrop; its outline is a guess in places")
     found = ParsedHair(mask, alpha.astype(np.float32), person.astype(np.float32), np.zeros(mask.shape, bool), confidence, notes)
-    return _with_lower_end(_with_crown(found, frame, inside), frame, inside)
+    return _with_side(_with_lower_end(_with_crown(found, frame, inside), frame, inside), frame, inside)
 
 
 def _share(value: float, limits: tuple[float, float]) -> float:
@@ -205,7 +208,10 @@ def _with_crown(found: ParsedHair, frame: FaceFrame, inside: np.ndarray) -> Pars
     left, right = float(seen[0]), float(seen[-1])
     middle = (left + right) / 2
     cut_at = float(frame.height[edge, int(middle)])
-    hairy = found.mask[edge, seen[0] : seen[-1] + 1].mean() > 0.3
+    span = max(3, round(TEMPLE_PX * frame.unit))
+    temples = [found.mask[edge, seen[0] : seen[0] + span], found.mask[edge, seen[-1] + 1 - span : seen[-1] + 1]]
+    under_hairline = cut_at < HAIRLINE and all(part.mean() > 0.5 for part in temples)
+    hairy = under_hairline or found.mask[edge, seen[0] : seen[-1] + 1].mean() > 0.3
     widths = body[edge:].sum(1)
     widest = int(widths.argmax())
     narrowing = (right - left) / max(float(widths[widest]), 1.0)
@@ -228,11 +234,49 @@ def _with_crown(found: ParsedHair, frame: FaceFrame, inside: np.ndarray) -> Pars
     note = "the top of the head is outside the photo; its crown was completed"
     if not hairy:
         return replace(found, matte=matte, completed=found.completed | (cap & ~inside), notes=[*found.notes, note])
+    if under_hairline:
+        arc = HAIRLINE - TEMPLE_DIP * (2 * frame.lateral / max(frame.width, 1.0)) ** 2
+        cap &= found.mask | (above & (frame.height > arc))
     alpha = np.where(cap, np.maximum(np.where(above, 0, found.alpha), CROWN_ALPHA), np.where(above, 0, found.alpha))
     return replace(
         found, mask=(found.mask & ~above) | cap, alpha=alpha.astype(np.float32), matte=matte,
         completed=found.completed | (cap & ~inside), notes=[*found.notes, note],
     )  # fmt: skip
+
+
+def _with_side(found: ParsedHair, frame: FaceFrame, inside: np.ndarray) -> ParsedHair:
+    """A head seen from the front that the photo's right or left edge cuts: beyond it hair and person as on the other side."""
+    columns = np.flatnonzero(inside.any(0))
+    if not len(columns) or abs(frame.turn) > FRONTAL:
+        return found
+    beyond = np.zeros(inside.shape, bool)
+    margin = max(EDGE_ROWS_PX, round(EDGE_PX * frame.unit))
+    head = (found.mask | frame.face) & (frame.height > 0)
+    for column, x in ((columns[0], slice(0, columns[0])), (columns[-1], slice(columns[-1] + 1, None))):
+        if head[:, max(column - margin, 0) : column + margin + 1].any():
+            beyond[:, x] = True
+    beyond &= ~found.completed & (frame.height > LOWEST)
+    if not beyond.any():
+        return found
+    up = (frame.top - frame.chin) / np.linalg.norm(frame.top - frame.chin)
+    turn = 2 * np.outer(up, up) - np.eye(2)
+    middle = frame.chin - 0.5  # OpenCV puts the first pixel's centre at 0
+    matrix = np.column_stack([turn, middle - turn @ middle])
+
+    def other_side(values: np.ndarray) -> np.ndarray:
+        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+        return cv2.warpAffine(values.astype(np.float32), matrix, inside.shape[::-1], flags=flags)
+
+    beyond &= other_side(inside | found.completed) > 0.5
+    mask = beyond & (other_side(found.mask) > 0.5)
+    matte = np.where(beyond, other_side(found.matte), found.matte).astype(np.float32)
+    return replace(
+        found,
+        mask=found.mask | mask,
+        alpha=np.where(mask, np.clip(other_side(found.alpha), 0.5, CROWN_ALPHA), found.alpha).astype(np.float32),
+        matte=matte,
+        completed=found.completed | (beyond & (matte > 0.5)),
+    )
 
 
 def _with_lower_end(found: ParsedHair, frame: FaceFrame, inside: np.ndarray) -> ParsedHair:

@@ -171,6 +171,19 @@ def find_ears(
     return ears
 
 
+def ears_outside(inside: np.ndarray, frame: FaceFrame, landmarks_px: np.ndarray) -> int:
+    """How many ears that this view would show lie outside the photo: where most of an ear's place is not `inside`, (H, W) bool."""
+    heights = (frame.height > EAR_HEIGHTS[0]) & (frame.height < EAR_HEIGHTS[1])
+    count = 0
+    for side, temple in zip((-1, 1), TEMPLES, strict=True):
+        root = float(side * (landmarks_px[temple] - landmarks_px[NOSE_ROOT]) @ _right(frame))
+        across = side * frame.lateral
+        place = heights & (across > root) & (across < root + EAR_BACK_PX * frame.unit)
+        beyond = not place.any() or inside[place].mean() < 0.5
+        count += beyond and side * frame.turn <= FAR_TURN
+    return count
+
+
 def _right(frame: FaceFrame) -> np.ndarray:
     axis = frame.top - frame.chin
     return np.array([-axis[1], axis[0]]) / np.linalg.norm(axis)

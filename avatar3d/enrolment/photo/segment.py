@@ -16,6 +16,7 @@ from avatar3d.enrolment.photo.parse_frame import WORK_IOD_PX, FaceFrame, face_fr
 from avatar3d.enrolment.photo.parse_hair import ParsedHair, parse_hair
 from avatar3d.enrolment.photo.parse_skin import (
     SkinColour,
+    ears_outside,
     find_beard,
     find_clothes,
     find_ears,
@@ -129,6 +130,8 @@ def segment(
         found.notes.append("the hair was told from a hat with difficulty; its outline is a guess in places")
     if hat.any():
         found.notes.append("a hat or scarf covers the head; it was made as a shell of its own, and its back is a guess")
+    if cut := ears_outside(work.inside, frame, points[:, :2]):
+        found.notes.append(("an ear lies" if cut == 1 else "both ears lie") + " outside the photo; the head is a guess there")
     face_mask = frame.face & (found.matte > PERSON) & ~found.mask
     labels = _labels(work, points[:, :2], found, colour, beard, hat & found.mask, face_mask, matte, frame)
     # A raised arm beside the head is the person, but nothing that the head's outline may be led by.
