@@ -93,14 +93,13 @@ def redder(avatar: avatar3d.Avatar, than: avatar3d.Avatar) -> float:
     return float((change[..., 0] - change[..., 1] > 10).mean())
 
 
-def test_05_reddens_the_cheeks_of_an_avatar_and_of_an_enrolment(out, preview):
-    run("05", out)
+def test_05_reddens_the_cheeks_and_nothing_else(out, preview):
+    run("05", out)  # enrolling with it: tests/test_wheel.py
     assert Image.open(out / "rouge.png").size == (1536, 1024)
     painted = avatar3d.load(out / "rouge.glb")
     assert 0.005 < redder(painted, preview) < 0.1
-    rouge = runpy.run_path(str(next(EXAMPLES.glob("05_*.py"))))["Rouge"]
-    enrolled = avatar3d.enroll(sample("astronaut.png"), field=False, generator=rouge)
-    assert np.array_equal(enrolled.base_color, painted.base_color) and enrolled.provenance["generator"] == "rouge"
+    assert (painted.base_color == preview.base_color).all(-1).mean() > 0.9
+    assert np.array_equal(painted.hair.color, preview.hair.color)
 
 
 def test_06_tells_a_blurred_eye(out):

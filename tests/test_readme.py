@@ -8,6 +8,7 @@ import os
 import pkgutil
 import re
 import shlex
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -126,10 +127,28 @@ def test_every_link_leads_to_a_page_and_a_heading_that_are_there(page):
         assert not heading or heading in headings(linked.read_text(encoding="utf-8")), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        head, *rows = (len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines())
+        assert rows and set(rows) == {head}, table
+
+
 def test_the_page_of_pages_links_all_of_them():
     text = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     linked = {(ROOT / "docs" / target).resolve() for target in re.findall(r"\]\(([^)]+)\)", text)}
     assert {page.resolve() for page in PAGES} - {ROOT / "docs" / "README.md"} <= linked
+
+
+def test_the_architecture_page_tells_of_every_folder():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page[page.index("| folder of `avatar3d/`") :].split("\n\n")[0]
+    told = {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    git = subprocess.run(["git", "ls-files", "avatar3d/*/*"], cwd=ROOT, capture_output=True, text=True)
+    if git.returncode:
+        pytest.skip("not a checkout")
+    assert told == {name.split("/")[1] for name in git.stdout.splitlines()}
 
 
 def flags_of(command: str) -> set[str]:

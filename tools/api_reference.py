@@ -25,6 +25,7 @@ PUBLIC = (
     "avatar3d.generator",
     "avatar3d.glb",
     "avatar3d.head",
+    "avatar3d.head.protocol",
     "avatar3d.media",
     "avatar3d.motion.code",
     "avatar3d.motion.csv",
