@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from avatar3d.choices import DEFAULT_IPD_M
 from avatar3d.errors import InputError
 from avatar3d.files import read_json, shown
 
@@ -19,7 +20,6 @@ HEAD_VIEW_HEIGHT_M = 0.36  # that such a picture covers there
 # face is a portrait (a 72 mm lens on 35 mm film), a film is taken by a webcam or phone at arm's length. It is nearly unobservable:
 # 600 to 2500 px fit the same face equally well.
 PHOTO_FOCAL, FILM_FOCAL = 2.0, 1.6
-DEFAULT_IPD_M = 0.063  # the adult mean, and what the simulated headset reports
 DEFAULT_NEAR_M = 0.05
 DEFAULT_FAR_M = 10.0
 # OpenCV camera axes (x right, y down, z forward) from OpenGL/OpenXR ones (x right, y up, z backward); its own inverse.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 MAX_NUMBER = 1e30  # squares and products of it stay in a double's range
 MAX_NAMED, MAX_LISTED = 5, 12  # fields that an error names as missing or near, and as all that there are
+AS_THE_FIELD = object()  # an option's default that is not another
 _UNIONS = (Union, types.UnionType)
 
 
@@ -58,9 +59,9 @@ class Within:
 class Option:
     """What the command line says of a field: the help, and where they are not as the field's own the names, such as "-o", "--out".
 
-    metavar: for the value. parse: text to value, raising argparse.ArgumentTypeError; by default as the annotation has it. scale: how
-    many of the option's units are one of the field's. none: the word for None. one_of: the name of a group of which one may be given.
-    switches: (flag, value, help) of flags that each set one value.
+    metavar: for the value. parse: text to value, raising InputError; by default as the annotation has it. scale, unit: how many of the
+    option's units are one of the field's, and what it is called. none: the word for None. one_of: the name of a group of which one may
+    be given. switches: (flag, value, help) of flags that each set one value. default: of the command line, where it is not the field's.
     """
 
     help: str
@@ -68,10 +69,12 @@ class Option:
     metavar: str | None = None
     parse: Callable[[str], Any] | None = None
     scale: float = 1.0
+    unit: str = ""
     none: str | None = None
     positional: bool = False
     one_of: str = ""
     switches: tuple[tuple[str, Any, str], ...] = ()
+    default: Any = AS_THE_FIELD
 
 
 @cache
@@ -84,9 +87,14 @@ def annotation(owner: type, field: Field[Any]) -> tuple[Any, tuple[Any, ...]]:
     return (kind.__origin__, kind.__metadata__) if get_origin(kind) is Annotated else (kind, ())
 
 
-def _is_unmarked(field: Field[Any]) -> bool:
-    """Whether a postponed annotation says nothing to this module; the names in it may be there for the type checker alone."""
-    return isinstance(field.type, str) and "Annotated[" not in field.type
+def _annotated(cls: type) -> Iterator[tuple[Field[Any], Any, tuple[Any, ...]]]:
+    """(field, type, notes) of a dataclass's fields, but for those with names that are there for the type checker alone."""
+    for field in fields(cls):
+        try:
+            kind, notes = annotation(cls, field)
+        except NameError:
+            continue
+        yield field, kind, notes
 
 
 def found(kind: type[S], notes: tuple[Any, ...]) -> S | None:
@@ -112,10 +120,8 @@ def settings_of(cls: type[S], values: object, where: str = "") -> S:
 def check(settings: DataclassInstance, what: str = "") -> None:
     """Raise InputError, saying what it is of, where a field of a dataclass holds what its annotation does not allow."""
     where, cls = f"{what}: " if what else "", type(settings)
-    for field in fields(settings):
-        if _is_unmarked(field):
-            continue
-        _made(*annotation(cls, field), getattr(settings, field.name), where, field.name)
+    for field, kind, notes in _annotated(cls):
+        _made(kind, notes, getattr(settings, field.name), where, field.name)
 
 
 def _made(kind: Any, notes: tuple[Any, ...], value: object, where: str, place: str) -> Any:
@@ -148,6 +154,8 @@ def _made(kind: Any, notes: tuple[Any, ...], value: object, where: str, place: s
         return value
     if kind is float and type(value) in (int, float) and _fits(cast(float, value), within):
         return float(cast(float, value))
+    if isinstance(kind, type) and kind not in (bool, str, int, float) and isinstance(value, kind):
+        return value  # what no file holds, such as a Path, made in code
     raise InputError(f"{where}{place or 'it'} is {shown(value)}; expected {_wanted(kind, within)}")
 
 
@@ -229,9 +237,6 @@ def _wanted_each(kind: Any) -> str:
 
 def option_fields(cls: type) -> Iterator[tuple[Field[Any], Any, tuple[Any, ...]]]:
     """(field, type, notes) of a dataclass's fields that the command line shows: those with an `Option`, and dataclasses within."""
-    for field in fields(cls):
-        if _is_unmarked(field):
-            continue
-        kind, notes = annotation(cls, field)
+    for field, kind, notes in _annotated(cls):
         if found(Option, notes) is not None or is_dataclass(kind):
             yield field, kind, notes

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -262,7 +263,7 @@ def test_however_a_command_ends_the_object_is_one_and_nothing_moves_the_cursor(c
     def fail(arguments):
         raise error
 
-    monkeypatch.setitem(cli.program._COMMANDS, "doctor", fail)
+    monkeypatch.setitem(cli.program.COMMANDS, "doctor", replace(cli.program.COMMANDS["doctor"], run=fail))
     exit_code, out, err = run(capsys, "doctor", "--json")
     assert json.loads(out)["exit"] == exit_code == code
     assert words in json.loads(out)["error"]
@@ -293,7 +294,7 @@ def test_options_and_words_come_in_any_order(capsys, tmp_path, monkeypatch, word
 def test_options_between_words_take_their_values_along():
     parse = cli.build_parser().parse_args
     view = parse(["view", "a.glb", "--yaw", "-20", "b.glb", "--stereo", "c.glb"])
-    assert (view.yaw, view.stereo, [str(path) for path in view.avatar]) == (-20.0, True, ["a.glb", "b.glb", "c.glb"])
+    assert (view.yaw_deg, view.stereo, [str(path) for path in view.avatar]) == (-20.0, True, ["a.glb", "b.glb", "c.glb"])
     listen = parse(["listen", "--hz", "30", "9311", "-o=x.csv"])
     assert (listen.hz, listen.link) == (30.0, "9311")
     assert parse(["render", "-oa.png", "--yaw=-3", "--", "-x.glb"]).avatar == Path("-x.glb")

@@ -40,7 +40,7 @@ NUMERIC = [
     (name, action.option_strings[0])
     for name, parser in _commands().items()
     for action in parser._actions
-    if action.option_strings and action.type is not None and action.type not in (Path, str) and not action.choices
+    if action.option_strings and action.type is not None and action.type is not Path and not action.choices
 ]
 
 

@@ -165,6 +165,7 @@ def test_a_bars_label_stays_on_its_line(monkeypatch):
 
 LIBRARY = """
 import sys, threading, warnings
+from dataclasses import replace
 from avatar3d import cli
 def fail(arguments):
     warnings.warn(hostile)
@@ -173,7 +174,7 @@ def fail(arguments):
     thread.join()
     raise RuntimeError(hostile)
 hostile = sys.argv[1]
-cli.program._COMMANDS["doctor"] = fail
+cli.program.COMMANDS["doctor"] = replace(cli.program.COMMANDS["doctor"], run=fail)
 sys.exit(cli.main(["doctor"]))
 """
 

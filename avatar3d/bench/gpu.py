@@ -73,9 +73,10 @@ def measure(path: Path, device: str, keep: Callable[[dict[str, object]], None]) 
     # torch first: a CUDA build imported after a GL context was made may crash.
     import torch
 
+    from avatar3d.bench import whole
+    from avatar3d.bench.options import BenchOptions
     from avatar3d.bench.parity import parity
     from avatar3d.bench.variants import variants
-    from avatar3d.cli import bench as command
     from avatar3d.glb import read_glb
     from avatar3d.rendering.opengl.autotune import is_software
     from avatar3d.rendering.opengl.context import create_context
@@ -99,12 +100,9 @@ def measure(path: Path, device: str, keep: Callable[[dict[str, object]], None]) 
             renderer.close()
 
     def bench() -> dict[str, object]:
-        parser = argparse.ArgumentParser()
-        command.add_arguments(parser)
-        words = [str(path), "--no-parity", "--seconds", str(SECONDS_A_CASE if device == "cuda" else 0.05)]
-        words += ["--tune"] if device == "cuda" else ["--no-tune", "--quick"]
-        result, _ = command.run(parser.parse_args(words, argparse.Namespace(quiet=True)))
-        return result
+        if device == "cuda":
+            return whole.bench(avatar, BenchOptions(parity=False, seconds=SECONDS_A_CASE, tuning="again"), {})
+        return whole.bench(avatar, BenchOptions(parity=False, seconds=0.05, quick=True), {})
 
     def opengl() -> dict[str, object]:
         context = create_context()

@@ -8,8 +8,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from avatar3d.cli.flags import seed, within
 from avatar3d.cli.glb import add_storage_flags
+from avatar3d.cli.shared import seed, within
 from avatar3d.text import printable
 
 MAX_BOX_PX = 1e6  # of a face's box; no picture is as large

@@ -1,17 +1,18 @@
-"""`avatar3d track`: its arguments, and running it; called by the command line."""
+"""`avatar3d track`: a video or a camera in, motion codes out."""
 
 from __future__ import annotations
 
-import argparse
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from avatar3d.choices import DIALECTS
-from avatar3d.cli.flags import add_expressions_flag, within
+from avatar3d.choices import Dialect
+from avatar3d.cli.command import Result, command
+from avatar3d.cli.shared import check_codes_file
 from avatar3d.errors import InputError, WorkError
 from avatar3d.progress import ProgressBar
+from avatar3d.settings import Option, Within
 from avatar3d.text import whole_number
 from avatar3d.tracking import MAX_CAMERA, MAX_FACES
 
@@ -19,83 +20,91 @@ if TYPE_CHECKING:
     from avatar3d.motion.code import MotionCode
     from avatar3d.motion.filter import FilterState
 
-OUTPUT_SUFFIXES = (".csv", ".jsonl")
-DEFAULT_CALIBRATION_S = 3.0
 CAMERA_FPS = 30.0  # of the preview and the timecodes of a camera
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Everything `avatar3d track` takes but --json and --quiet; imports nothing heavy."""
-    parser.add_argument("source", help="a video file, or camera:N")
-    parser.add_argument("-o", "--out", type=Path, help="motion codes: .csv in Live Link Face columns, or .jsonl")
-    parser.add_argument("--faces", type=int, default=1, metavar="N", help="how many faces to follow (1 to 8)")
-    parser.add_argument("--face", type=int, metavar="N", help="which of them to write: 0 appeared first; default: seen longest")
-    add_expressions_flag(parser, "solve them on the person's own head, or take the blendshape network's answers as they are")
-    parser.add_argument("--smooth", action="store_true", help="write the codes behind the One-Euro filter")
-    parser.add_argument("--preview", type=Path, metavar="FILE.mp4", help="film of the landmarks beside the driven head")
-    parser.add_argument("--avatar", type=Path, metavar="FILE.glb", help="whose head the preview drives (default: average)")
-    parser.add_argument(
-        "--calibrate", type=Path, metavar="FILE.json",
-        help="write the person's calibration from --seconds of a face at rest, instead of codes",
-    )  # fmt: skip
-    calibration_s = within(0, 60, "seconds")
-    parser.add_argument(
-        "--seconds", type=calibration_s, default=DEFAULT_CALIBRATION_S, help="length of the calibration (default 3)"
-    )
-    parser.add_argument("--calibration", type=Path, metavar="FILE.json", help="apply a calibration written before")
-    parser.add_argument("--limit", type=int, metavar="FRAMES", help="stop after so many frames; a camera stops at Ctrl-C too")
+@dataclass(frozen=True)
+class Track:
+    """What `avatar3d track` takes."""
+
+    source: Annotated[str, Option("a video file, or camera:N", positional=True)]
+    out: Annotated[Path | None, Option("motion codes: .csv in Live Link Face columns, or .jsonl", ("-o", "--out"))] = None
+    faces: Annotated[int, Within(1, MAX_FACES), Option(f"how many faces to follow (1 to {MAX_FACES})", metavar="N")] = 1
+    face: Annotated[
+        int | None,
+        Within(0, 999),
+        Option("which of them to write: 0 appeared first; default: seen longest", metavar="N"),
+    ] = None
+    expressions: Annotated[
+        Dialect,
+        Option("solve them on the person's own head, or take the blendshape network's answers as they are"),
+    ] = "solved"
+    smooth: Annotated[bool, Option("write the codes behind the One-Euro filter")] = False
+    preview: Annotated[Path | None, Option("film of the landmarks beside the driven head", metavar="FILE.mp4")] = None
+    avatar: Annotated[Path | None, Option("whose head the preview drives (default: average)", metavar="FILE.glb")] = None
+    calibrate: Annotated[
+        Path | None,
+        Option("write the person's calibration from --seconds of a face at rest, instead of codes", metavar="FILE.json"),
+    ] = None
+    seconds: Annotated[float, Within(0.5, 60, "seconds"), Option("length of the calibration")] = 3.0
+    calibration: Annotated[Path | None, Option("apply a calibration written before", metavar="FILE.json")] = None
+    limit: Annotated[
+        int | None,
+        Within(1, 1e9, "frames"),
+        Option("stop after so many frames; a camera stops at Ctrl-C too", metavar="FRAMES"),
+    ] = None
 
 
-def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
+def run(options: Track, quiet: bool) -> Result:
     """(what --json prints, lines for a person). Raises InputError and WorkError as the parts do."""
-    _check(arguments)
+    _check(options)
     from avatar3d.motion.calibrate import calibrate, read_calibration, write_calibration
     from avatar3d.tracking.frames import open_camera, open_video
     from avatar3d.tracking.track import TrackedFrame, track
 
-    calibration = None if arguments.calibration is None else read_calibration(arguments.calibration)
-    scheme, _, number = arguments.source.partition(":")
+    calibration = None if options.calibration is None else read_calibration(options.calibration)
+    scheme, _, number = options.source.partition(":")
     source = (
-        open_camera(_camera_number(arguments.source, number))
+        open_camera(_camera_number(options.source, number))
         if scheme == "camera"
-        else open_video(arguments.source.removeprefix("video:"))
+        else open_video(options.source.removeprefix("video:"))
     )
     fps = CAMERA_FPS if source.live else source.fps
-    limit = arguments.limit
-    if arguments.calibrate is not None:
-        limit = min(limit or 10**9, max(1, round(arguments.seconds * fps)))
+    limit = options.limit
+    if options.calibrate is not None:
+        limit = min(limit or 10**9, max(1, round(options.seconds * fps)))
     with ExitStack() as stack:
         stack.callback(source.close)
-        progress = stack.enter_context(ProgressBar(not arguments.quiet))
+        progress = stack.enter_context(ProgressBar(not quiet))
         each = None
-        if arguments.preview is not None:
+        if options.preview is not None:
             from avatar3d.media import film
             from avatar3d.tracking import preview
 
-            draw, close = preview.clay_drawer() if arguments.avatar is None else preview.avatar_drawer(arguments.avatar)
+            draw, close = preview.clay_drawer() if options.avatar is None else preview.avatar_drawer(options.avatar)
             stack.callback(close)
             width = max(2, round(source.width * preview.HEIGHT_PX / source.height)) + preview.HEIGHT_PX
-            add = preview.paced(stack.enter_context(film(arguments.preview, (preview.HEIGHT_PX, width), fps)), fps)
-            drive = _Drive(arguments, calibration)
+            add = preview.paced(stack.enter_context(film(options.preview, (preview.HEIGHT_PX, width), fps)), fps)
+            drive = _Drive(options, calibration)
 
             def each(frame: TrackedFrame) -> None:
                 add(frame.time_ns, preview.compose(frame, drive(frame), draw))
 
-        solved = arguments.expressions == DIALECTS[0]
+        solved = options.expressions == "solved"
         teacher = None if calibration is None else calibration.teacher
-        known = None if teacher is None else (arguments.face or 0, teacher)
-        result = track(source, arguments.faces, limit=limit, progress=progress, each=each, solved=solved, known=known)
-        identity = arguments.face if arguments.face is not None else result.longest()
+        known = None if teacher is None else (options.face or 0, teacher)
+        result = track(source, options.faces, limit=limit, progress=progress, each=each, solved=solved, known=known)
+        identity = options.face if options.face is not None else result.longest()
         codes = result.codes.get(identity, []) if identity is not None else []
         if not codes:  # raised in here, so that no film is left
             seen = f"faces 0 to {len(result.codes) - 1} were" if result.codes else "no face was"
-            what = f"{seen} seen in {result.frames} frames of {arguments.source}"
+            what = f"{seen} seen in {result.frames} frames of {options.source}"
             raise WorkError(f"nothing to write: {what}; check the light and --face")
-    output = arguments.calibrate or arguments.out or arguments.preview
-    if arguments.calibrate is not None:
-        write_calibration(arguments.calibrate, replace(calibrate(codes), teacher=result.teachers.get(identity or 0)))
-    elif arguments.out is not None:
-        _write(arguments.out, _finished(codes, arguments.smooth, calibration), fps, None if source.live else 0)
+    output = options.calibrate or options.out or options.preview
+    if options.calibrate is not None:
+        write_calibration(options.calibrate, replace(calibrate(codes), teacher=result.teachers.get(identity or 0)))
+    elif options.out is not None:
+        _write(options.out, _finished(codes, options.smooth, calibration), fps, None if source.live else 0)
     report: dict[str, object] = {
         "frames": result.frames,
         "tracked": result.tracked,
@@ -104,8 +113,8 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
         "faces": len(result.codes),
         "detections": result.detections,
     }
-    if arguments.preview is not None:
-        report["preview"] = str(arguments.preview)
+    if options.preview is not None:
+        report["preview"] = str(options.preview)
     lines = [
         f"{output}: a face in {result.tracked} of {result.frames} frames, {report['ms_per_frame_p50']:.1f} ms each (median),"
         f" detector run {result.detections} times"
@@ -116,8 +125,8 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, object], list[str]]:
 class _Drive:
     """Which code the preview's head follows, smoothed and calibrated as the output is."""
 
-    def __init__(self, arguments: argparse.Namespace, calibration: object) -> None:
-        self._face, self._smooth, self._calibration = arguments.face, arguments.smooth, calibration
+    def __init__(self, options: Track, calibration: object) -> None:
+        self._face, self._smooth, self._calibration = options.face, options.smooth, calibration
         self._state: FilterState | None = None
 
     def __call__(self, frame: object) -> MotionCode | None:
@@ -154,27 +163,19 @@ def _write(path: Path, codes: list[MotionCode], fps: float, started_ns: int | No
         write_motion_jsonl(path, codes)
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check(options: Track) -> None:
     """Refuse arguments before any work starts."""
     from avatar3d.files import check_writable
 
-    if arguments.out is None and arguments.preview is None and arguments.calibrate is None:
+    if options.out is None and options.preview is None and options.calibrate is None:
         raise InputError("track was told to write nothing; pass -o codes.csv, --preview film.mp4 or --calibrate me.json")
-    if arguments.out is not None and arguments.out.suffix.lower() not in OUTPUT_SUFFIXES:
-        raise InputError(f"cannot write motion codes as {arguments.out.name}: expected a name that ends in .csv or .jsonl")
-    if arguments.calibrate is not None and (arguments.out is not None or arguments.calibration is not None):
+    if options.calibrate is not None and (options.out is not None or options.calibration is not None):
         raise InputError("--calibrate writes a calibration only; leave out -o and --calibration")
-    if arguments.calibrate is not None and not 0.5 <= arguments.seconds <= 60:
-        raise InputError(f"--seconds {arguments.seconds:g} is outside 0.5..60")
-    if not 1 <= arguments.faces <= MAX_FACES:
-        raise InputError(f"--faces {arguments.faces} is outside 1..{MAX_FACES}")
-    if arguments.face is not None and not 0 <= arguments.face < 1000:
-        raise InputError(f"--face {arguments.face} is no face's number; 0 is the first that appeared")
-    if arguments.limit is not None and arguments.limit < 1:
-        raise InputError(f"--limit {arguments.limit} is not a number of frames")
-    if arguments.avatar is not None and arguments.preview is None:
+    if options.avatar is not None and options.preview is None:
         raise InputError("--avatar was given without --preview; it says whose head the preview drives")
-    for path in (arguments.out, arguments.preview, arguments.calibrate):
+    if options.out is not None:
+        check_codes_file(options.out)
+    for path in (options.preview, options.calibrate):
         if path is not None:
             check_writable(path)
 
@@ -184,3 +185,6 @@ def _camera_number(source: str, number: str) -> int:
     if found is None:
         raise InputError(f"{source!r} is not a camera; expected camera:N, such as camera:0")
     return found
+
+
+COMMAND = command("track", "turn a video or a camera into motion codes", Track, run, loads_networks=True)

@@ -7,11 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from avatar3d.choices import FORMS, Form
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.errors import InputError
 
-Form = Literal["live", "baked", "mesh"]
-FORMS: tuple[Form, ...] = ("live", "baked", "mesh")
 Precision = Literal["half", "byte"]
 PRECISIONS: tuple[Precision, ...] = ("half", "byte")
 Detail = Literal["full", "seen"]

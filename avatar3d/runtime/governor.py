@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+from avatar3d.choices import RUNGS, Form
 from avatar3d.errors import InputError
-from avatar3d.rendering.frame import Detail, Form, Precision, RenderOptions
+from avatar3d.rendering.frame import Detail, Precision, RenderOptions
 from avatar3d.resources import config_path
 from avatar3d.runtime.costs import Cost, forecast_ms, is_drawn, is_known, updated
 from avatar3d.settings import Within, check, read_settings
 
-RUNGS = ("live", "baked", "reduced", "blendshape")
 LIVE, BAKED, REDUCED, BLENDSHAPE = range(len(RUNGS))
 MAX_CONFIG_BYTES = 100_000
 MIN_SCALE = 0.25  # a picture coarser than a quarter is of no use to an eye

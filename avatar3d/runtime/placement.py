@@ -10,12 +10,11 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
+from avatar3d.choices import MAX_DISTANCE_M, MIN_DISTANCE_M
 from avatar3d.errors import InputError
 from avatar3d.motion.code import quaternion_matrix
 from avatar3d.runtime.views import EyeView
 
-DEFAULT_DISTANCE_M = 0.8  # between the eyes of two who talk; nearer feels too close (Hall 1966: personal distance 0.45 to 1.2)
-MIN_DISTANCE_M, MAX_DISTANCE_M = 0.2, 10.0
 FADE_START_M, FADE_END_M = 0.15, 0.07  # whole from the first, gone at the second: nobody wants a face inside the own
 VERTEX_STEP = 7  # every so many vertices are looked at for the distance; they lie some 3 mm apart
 SPACING_M = 0.5  # between neighbours' eyes: shoulders are that wide

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from avatar3d.choices import MAX_DISTANCE_M, MIN_DISTANCE_M
 from avatar3d.motion.rotation import matrix_quaternion
-from avatar3d.runtime.placement import MAX_DISTANCE_M, MIN_DISTANCE_M
 from avatar3d.runtime.views import EyeView
 
 HALF_HEIGHT = 0.3  # tangent of half the window's vertical angle: a laptop's screen seen from an arm's length

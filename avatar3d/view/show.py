@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from avatar3d.camera import DEFAULT_IPD_M, Camera
+from avatar3d.camera import Camera
+from avatar3d.choices import DEFAULT_DISTANCE_M
 from avatar3d.color import srgb_to_linear
-from avatar3d.errors import InputError
 from avatar3d.media import save_picture
 from avatar3d.motion.code import WEIGHT_COUNT, MotionCode
 from avatar3d.rendering.opengl.autotune import BUDGET_S
@@ -20,52 +19,19 @@ from avatar3d.rendering.scene import Scene
 from avatar3d.runtime.cast import Cast
 from avatar3d.runtime.governor import RUNGS, GovernorConfig, Level
 from avatar3d.runtime.live import LiveHeads, StageSettings
-from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, check_distance, half_width_m
+from avatar3d.runtime.placement import Placement, half_width_m
 from avatar3d.runtime.stage import EYES, drawn_size
 from avatar3d.runtime.views import EyeView, camera_of
 from avatar3d.view import HELP
 from avatar3d.view.keys import face_weights, shift_m, with_face
+from avatar3d.view.options import ViewOptions
 from avatar3d.view.orbit import HALF_HEIGHT, Orbit
 from avatar3d.view.window import Window
 
 BACKGROUND_SRGB = (32, 36, 42)  # dark and without a hue that would tint skin
 EARLY_S = 1e-3  # before a frame is due; a display that holds us back does the rest
 MINIMISED_S = 0.1  # between looks at a window that shows nothing
-MIN_SIDE_PX, MAX_SIDE_PX = 64, 8192
 HOME = Placement(np.eye(3), np.zeros(3))
-
-
-@dataclass(frozen=True)
-class ViewOptions:
-    """What to show. frames: until the window is closed where None. screenshot: file for the last of the frames.
-
-    width, height: of the window, pixels. stereo: both eyes side by side. yaw_deg, pitch_deg, distance_m: of the viewer at first;
-    without a distance as far off as all heads need. tuning, quiet: see avatar3d.rendering.opengl.autotune.choose.
-    """
-
-    width: int = 960
-    height: int = 720
-    stereo: bool = False
-    frames: int | None = None
-    screenshot: Path | None = None
-    rung: str | None = None
-    overlay: bool = False
-    ipd_m: float = DEFAULT_IPD_M
-    yaw_deg: float = 0.0
-    pitch_deg: float = 0.0
-    distance_m: float | None = None
-    tuning: str = "never"
-    quiet: bool = True
-
-    def __post_init__(self) -> None:
-        if self.distance_m is not None:
-            check_distance(self.distance_m)
-        if not all(MIN_SIDE_PX <= side <= MAX_SIDE_PX for side in (self.width, self.height)):
-            raise InputError(f"a window of {self.width}×{self.height} is outside {MIN_SIDE_PX} to {MAX_SIDE_PX} pixels a side")
-        if self.frames is not None and self.frames < 1:
-            raise InputError(f"--frames {self.frames} is less than one frame")
-        if self.screenshot is not None and self.frames is None:
-            raise InputError("--screenshot keeps the last frame of --frames N; give both")
 
 
 class _Closed(Exception):
@@ -78,7 +44,8 @@ class View:
     def __init__(self, window: Window, cast: Cast, config: GovernorConfig, options: ViewOptions) -> None:
         self._window, self._options = window, options
         self.live = LiveHeads(cast, config, options.rung)
-        aspect = self._options.width / self._options.height / (2 if options.stereo else 1)
+        width, height = options.size
+        aspect = width / height / (2 if options.stereo else 1)
         needed_m = half_width_m(len(cast.roles)) / (aspect * HALF_HEIGHT) if len(cast.roles) > 1 else 0.0
         self._distance_m = options.distance_m or max(DEFAULT_DISTANCE_M, needed_m)
         self._stereo, self._overlay, self._help = options.stereo, options.overlay, False
@@ -233,7 +200,7 @@ class View:
         return {
             "window": "glfw",
             "gl_renderer": str(self._window.context.info["GL_RENDERER"]),
-            "size": [self._options.width, self._options.height],
+            "size": list(self._options.size),
             "hz": round(1 / period_s, 2),
             **self.live.report(),
             "rung": RUNGS[self.live.level.rung],

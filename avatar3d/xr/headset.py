@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from ctypes import byref
-from dataclasses import dataclass
 from typing import Any
 
 from avatar3d import __version__
@@ -12,6 +11,7 @@ from avatar3d.errors import WorkError
 from avatar3d.xr import openxr
 from avatar3d.xr.actions import GAZE
 from avatar3d.xr.face import EXTENSIONS as FACES
+from avatar3d.xr.options import SessionOptions
 from avatar3d.xr.visibility import EXTENSION as VISIBILITY_MASK
 
 OPENGL = "XR_KHR_opengl_enable"  # needed by every GL binding, also beside the EGL one
@@ -23,22 +23,6 @@ PERFORMANCE = "XR_EXT_performance_settings"
 SPACE_WARP = "XR_FB_space_warp"
 OPTIONAL = (DEPTH_LAYER, CLOCK, REFRESH_RATE, THERMAL, PERFORMANCE, VISIBILITY_MASK)
 RATE_TOLERANCE_HZ = 0.6  # 59.94 is asked for as 60, 89.5 is not 90
-
-
-@dataclass(frozen=True)
-class SessionOptions:
-    """hz: refresh rate to ask for, None for the runtime's own. passthrough: show the real room around the head.
-
-    depth_layer: give the compositor our depth, so that it can move the picture with the viewer. face: read the wearer's face
-    and eyes, which needs the wearer's consent.
-    """
-
-    hz: float | None = None
-    passthrough: bool = False
-    depth_layer: bool = True
-    face: bool = False
-    gaze: bool = False
-    space_warp: bool = False
 
 
 def offered_extensions() -> set[str]:

@@ -24,8 +24,9 @@ from avatar3d.xr.bindings import open_graphics
 from avatar3d.xr.face import FaceReader, open_face
 from avatar3d.xr.frame_images import FrameImages
 from avatar3d.xr.graphics import Graphics
-from avatar3d.xr.headset import CLOCK, DEPTH_LAYER, THERMAL, Headset, SessionOptions, offered_extensions
+from avatar3d.xr.headset import CLOCK, DEPTH_LAYER, THERMAL, Headset, offered_extensions
 from avatar3d.xr.heat import Heat
+from avatar3d.xr.options import SessionOptions
 from avatar3d.xr.pacing import Prefetch
 from avatar3d.xr.space_warp import SpaceWarp, open_space_warp
 from avatar3d.xr.timing import FrameTiming, RuntimeClock

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from avatar3d.camera import Camera
-from avatar3d.errors import InputError, WorkError
+from avatar3d.errors import WorkError
 from avatar3d.rendering.opengl.foveation import read_foveation
 from avatar3d.rendering.scene import Scene
 from avatar3d.runtime.cast import Cast
-from avatar3d.runtime.governor import RUNGS, GovernorConfig
+from avatar3d.runtime.governor import GovernorConfig
 from avatar3d.runtime.live import LiveHeads, StageSettings
-from avatar3d.runtime.placement import DEFAULT_DISTANCE_M, Placement, avatar_ipd_m, carried, check_distance, in_front_of
+from avatar3d.runtime.placement import Placement, avatar_ipd_m, carried, in_front_of
 from avatar3d.runtime.stage import EYES, drawn_size
 from avatar3d.runtime.statistics import thinned
-from avatar3d.runtime.trace import Trace
 from avatar3d.runtime.views import EyeView, eye_distance_m, gaze_point, tangents_of
 from avatar3d.text import printable
 from avatar3d.xr.frame import BegunFrame, FramePictures, keep_views, trace_frame
 from avatar3d.xr.graphics import Graphics
-from avatar3d.xr.headset import SessionOptions
 from avatar3d.xr.openxr import RuntimeGone
+from avatar3d.xr.options import ShowOptions
 from avatar3d.xr.session import HeadsetSession
 from avatar3d.xr.timing import FrameTiming
 from avatar3d.xr.wearer import Wearer
@@ -36,38 +33,6 @@ RECONNECT_EVERY_S = 0.5
 LATE_END_NS = 2_000_000  # a frame handed over this shortly before its display will not be shown then: compositors draw, too
 AHEAD = (0.0, 0.0, 0.0, 1.0)  # gaze of eyes that look where the head does
 NOT_READY_S = 30.0  # with a number of frames asked for, a headset that lies on the table ends in an error, not in a long wait
-
-
-@dataclass(frozen=True)
-class ShowOptions:
-    """What to show and for how long.
-
-    frames: to show, None until the session ends. distance_m, height_m: of the head's eyes from the viewer's. rung: keep to
-    this rung, None for the governor. reconnect_s: how long to wait for a runtime that ended. keep_views: folder for the last
-    pictures of both eyes and their cameras. overlay: show figures on a panel. trace: takes spans of each frame. foveation: of
-    avatar3d.choices.FOVEATION_KINDS. stereo: of STEREO_CHOICES there. tuning, quiet: see avatar3d.rendering.opengl.autotune.choose.
-    """
-
-    session: SessionOptions = field(default_factory=SessionOptions)
-    frames: int | None = None
-    distance_m: float = DEFAULT_DISTANCE_M
-    height_m: float = 0.0
-    rung: str | None = None
-    reconnect_s: float = 20.0
-    keep_views: Path | None = None
-    overlay: bool = False
-    trace: Trace | None = None
-    foveation: str = "none"
-    stereo: str = "auto"
-    tuning: str = "never"
-    quiet: bool = True
-
-    def __post_init__(self) -> None:
-        check_distance(self.distance_m)
-        if self.frames is not None and self.frames < 1:
-            raise InputError(f"--frames {self.frames} is less than one frame")
-        if self.rung is not None and self.rung not in RUNGS:
-            raise InputError(f"unknown rung {self.rung!r}; expected one of {', '.join(RUNGS)}")
 
 
 class Show:

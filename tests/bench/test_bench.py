@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
@@ -11,7 +10,9 @@ import pytest
 
 from avatar3d.bench.growth import growth
 from avatar3d.bench.measure import CONTROL, Case, Stand, eye_cameras, stage_shares, talking, time_cases
-from avatar3d.cli.bench import add_arguments, run
+from avatar3d.cli.bench import Bench
+from avatar3d.cli.bench import run as run_bench
+from avatar3d.cli.options import parse
 from avatar3d.errors import InputError
 from avatar3d.glb import write_glb
 from avatar3d.rendering.frame import RenderOptions
@@ -23,11 +24,8 @@ RUNGS = ("live", "baked", "reduced", "blendshape")
 pytestmark = pytest.mark.usefixtures("context")
 
 
-def arguments(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    parser.set_defaults(quiet=True, tuning="never")
-    return parser.parse_args(words)
+def run(*words: str) -> tuple[dict[str, object], list[str]]:
+    return run_bench(parse(Bench, [*words, "--no-tune"]), True)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +38,7 @@ def glb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_promised_keys_are_there(glb: Path, tmp_path: Path) -> None:
     peers = tmp_path / "peers.json"
     peers.write_text(json.dumps({"peers": {"vtk": {"ms": 9.0, "ratio": 0.5}}, "nerfstudio": {"forward_cpu_ms": 1e6}}))
-    result, lines = run(arguments(str(glb), "--quick", "--seconds", "0.05", "--peers", str(peers), "-o", str(tmp_path / "out")))
+    result, lines = run(str(glb), "--quick", "--seconds", "0.05", "--peers", str(peers), "-o", str(tmp_path / "out"))
     assert {(row["rung"], row["eyes"]) for row in result["runs"]} == {(rung, eyes) for rung in RUNGS for eyes in (1, 2)}  # type: ignore[attr-defined]
     for row in result["runs"]:  # type: ignore[attr-defined]
         assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"] <= row["max_ms"]
@@ -64,7 +62,7 @@ def test_the_promised_keys_are_there(glb: Path, tmp_path: Path) -> None:
 
 
 def test_what_was_not_measured_is_said(glb: Path) -> None:
-    result, _ = run(arguments(str(glb), "--quick", "--seconds", "0.05", "--no-parity"))
+    result, _ = run(str(glb), "--quick", "--seconds", "0.05", "--no-parity")
     assert result["field_speedup_over_nerfstudio"] is None
     assert "tools/bench_peers" in result["peers"]["missing"]  # type: ignore[index]
     assert result["parity_psnr_db"] == dict.fromkeys(RUNGS)
@@ -72,14 +70,14 @@ def test_what_was_not_measured_is_said(glb: Path) -> None:
 
 
 def test_wrong_arguments_are_refused(glb: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--seconds 0 is outside"):
-        run(arguments(str(glb), "--seconds", "0"))
+    with pytest.raises(InputError, match="--seconds: '0' is not a number from 0.05 to 600"):
+        run(str(glb), "--seconds", "0")
     broken = tmp_path / "peers.json"
     broken.write_text("[]")
     with pytest.raises(InputError, match="is not what tools/bench_peers writes"):
-        run(arguments(str(glb), "--peers", str(broken)))
+        run(str(glb), "--peers", str(broken))
     with pytest.raises(InputError, match=r"cannot write into .*peers\.json"):
-        run(arguments(str(glb), "-o", str(broken)))
+        run(str(glb), "-o", str(broken))
 
 
 def test_the_control_draws_the_head_of_the_renderer() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hmac
 import importlib.util
 import os
@@ -19,7 +18,10 @@ import numpy as np
 import pytest
 from net.streams import JAW, TOKEN, head
 
-from avatar3d.cli import net as command
+from avatar3d.cli import listen as listen_command
+from avatar3d.cli import stream as stream_command
+from avatar3d.cli.command import Result
+from avatar3d.cli.options import parse
 from avatar3d.errors import InputError, WorkError
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.jsonl import read_motion_jsonl, write_motion_jsonl
@@ -363,19 +365,21 @@ def test_an_endpoint_that_nobody_serves_is_told():
 def test_a_listener_that_is_sent_a_stream_in_the_clear_says_so(monkeypatch):
     port = free_port()
     monkeypatch.setattr(LinkName, "local", property(lambda name: False))
-    words = ("listen", str(port), "--token", "a token for tests", "--seconds", "4")
+    words = (str(port), "--token", "a token for tests", "--seconds", "4")
     with (
         closing(UdpOutlet(LinkName.parse(str(port)))) as outlet,
         closing(Feeder(outlet)),
         pytest.raises(WorkError, match="encrypt"),
     ):
-        command.run_listen(arguments(*words))
+        run_listen(*words)
 
 
-def arguments(kind: str, *words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    getattr(command, f"add_arguments_{kind}")(parser)
-    return parser.parse_args(words)
+def run_stream(*words: str) -> Result:
+    return stream_command.run(parse(stream_command.Stream, words), True)
+
+
+def run_listen(*words: str) -> Result:
+    return listen_command.run(parse(listen_command.Listen, words), True)
 
 
 def test_stream_and_listen_carry_a_recording(tmp_path, capsys, monkeypatch):
@@ -390,17 +394,13 @@ def test_stream_and_listen_carry_a_recording(tmp_path, capsys, monkeypatch):
         return inlet
 
     def listen() -> None:
-        results["listen"] = command.run_listen(
-            arguments("listen", "0", "-o", str(out), "--token", "12345678", "--seconds", "60", "--silence", "5")
-        )
+        results["listen"] = run_listen("0", "-o", str(out), "--token", "12345678", "--seconds", "60", "--silence", "5")
 
     monkeypatch.setattr(open_link, "open_inlet", opener)
     thread = threading.Thread(target=listen)
     thread.start()
     port = str(opened.get(timeout=SLOWLY_S).port)
-    results["stream"] = command.run_stream(
-        arguments("stream", f"json:{recording}", "--to", port, "--token", "12345678", "--seconds", "3")
-    )
+    results["stream"] = run_stream(f"json:{recording}", "--to", port, "--token", "12345678", "--seconds", "3")
     thread.join()
     for report, lines in results.values():
         assert {"packets", "kbit_per_s", "lost", "stall_ms_max", "jump_frames_max"} <= report.keys()
@@ -426,7 +426,7 @@ def test_a_missing_token_is_made_and_lies_in_a_file_that_only_its_owner_reads(tm
     monkeypatch.setattr(open_link, "open_outlet", watch)
     recording = tmp_path / "in.jsonl"
     write_motion_jsonl(recording, [head(number * 16_666_667) for number in range(10)])
-    command.run_stream(arguments("stream", f"json:{recording}", "--to", str(free_port()), "--seconds", "0.3"))
+    run_stream(f"json:{recording}", "--to", str(free_port()), "--seconds", "0.3")
     said = capsys.readouterr().err
     token, mode, path = made[0]
     assert mode == 0o600
@@ -439,14 +439,14 @@ def test_what_is_said_of_a_stream_that_leaves_this_machine_is_true(tmp_path, cap
     write_motion_jsonl(recording, [head(number * 16_666_667) for number in range(10)])
     words = (f"json:{recording}", "--to", "192.0.2.7:9", "--seconds", "0.3", "--token", "sixteen characters or more")
     if can_encrypt():
-        assert command.run_stream(arguments("stream", *words))[0]["encrypted"] is True
+        assert run_stream(*words)[0]["encrypted"] is True
         assert "NOT" not in (said := capsys.readouterr().err) and "encrypted" in said
-    assert command.run_stream(arguments("stream", *words, "--plain"))[0]["encrypted"] is False
+    assert run_stream(*words, "--plain")[0]["encrypted"] is False
     assert "NOT encrypted" in capsys.readouterr().err
     with pytest.raises(InputError, match="16"):
-        command.run_stream(arguments("stream", *words[:-1], "only 15 letters"))
+        run_stream(*words[:-1], "only 15 letters")
     with pytest.raises(InputError, match="16"):
-        command.run_listen(arguments("listen", "192.0.2.7:9", "--token", "only 15 letters"))
+        run_listen("192.0.2.7:9", "--token", "only 15 letters")
     with pytest.raises(InputError, match="16"):
         open_source("net:192.0.2.7:9?token=only15letters")
 
@@ -456,21 +456,21 @@ def test_what_is_said_of_a_stream_that_leaves_this_machine_is_true(tmp_path, cap
     "net:9310?max_age=1&token=sesame-sesame&plain=7", "9310?token=sesame-sesame",
 ])  # fmt: skip
 def test_no_sentence_tells_a_token(text):
-    for parse in (open_source, LinkName.parse):
+    for read in (open_source, LinkName.parse):
         with pytest.raises(InputError) as caught:
-            parse(text)
+            read(text)
         assert "sesame" not in str(caught.value)
 
 
 def test_listening_to_a_wrong_token_says_so():
     port = free_port()
-    words = ("listen", str(port), "--token", "not that one", "--seconds", "4")
+    words = (str(port), "--token", "not that one", "--seconds", "4")
     with (
         closing(UdpOutlet(LinkName.parse(str(port)))) as outlet,
         closing(Feeder(outlet)),
         pytest.raises(WorkError, match="token"),
     ):
-        command.run_listen(arguments(*words))
+        run_listen(*words)
 
 
 @pytest.mark.parametrize(
@@ -491,4 +491,4 @@ def test_listening_to_a_wrong_token_says_so():
 )
 def test_arguments_that_make_no_sense_are_refused_before_anything_is_opened(words):
     with pytest.raises(InputError):
-        command.run_listen(arguments("listen", *words, "--token", "12345678"))
+        run_listen(*words, "--token", "12345678")

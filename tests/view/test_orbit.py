@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from avatar3d.choices import MAX_DISTANCE_M, MIN_DISTANCE_M
 from avatar3d.motion.code import ARKIT_INDEX, MotionCode
-from avatar3d.runtime.placement import MAX_DISTANCE_M, MIN_DISTANCE_M
 from avatar3d.runtime.views import camera_of
 from avatar3d.view.keys import FACE_S, FACES, MOVES, face_weights, shift_m, with_face
 from avatar3d.view.orbit import HALF_HEIGHT, MAX_PITCH_RAD, TARGET_M, Orbit

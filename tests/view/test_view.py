@@ -32,7 +32,8 @@ from avatar3d.resources import config_path
 from avatar3d.runtime import live
 from avatar3d.runtime.cast import open_cast
 from avatar3d.runtime.governor import read_config
-from avatar3d.view.show import BACKGROUND_SRGB, View, ViewOptions
+from avatar3d.view.options import ViewOptions
+from avatar3d.view.show import BACKGROUND_SRGB, View
 from avatar3d.view.window import Window
 from tests.make_avatar import synthetic_avatar
 
@@ -40,19 +41,17 @@ ROOT = Path(__file__).resolve().parents[2]
 MIN_PSNR_DB = 40.0
 TIMEOUT_S = 600
 RUN = """
-import argparse, json, sys
+import json, sys
 from avatar3d.errors import Avatar3dError
 from avatar3d.cli import view as command
+from avatar3d.cli.options import parse
 from avatar3d.runtime import live
 from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.autotune import Choice
 stereo = sys.argv.pop()
 live.choose = lambda *_: Choice(DrawStrategy(stereo=stereo), "default")
-parser = argparse.ArgumentParser()
-command.add_arguments(parser)
-parser.set_defaults(quiet=True)
 try:
-    print(json.dumps(command.run(parser.parse_args())))
+    print(json.dumps(command.run(parse(command.View, sys.argv[1:]), True)[0]))
 except Avatar3dError as error:
     sys.exit(str(error))
 """
@@ -111,7 +110,7 @@ def play(context):
         window = PlayedWindow(context, script)
         window.leave_after, window.interrupt = leave_after, interrupt
         cast = open_cast([synthetic_avatar()] * heads, [], 0.3)
-        view = View(window, cast, read_config(), ViewOptions(**{"rung": "blendshape", "width": 96, "height": 64, **options}))
+        view = View(window, cast, read_config(), ViewOptions(**{"rung": "blendshape", "size": (96, 64), **options}))
         try:
             return view.run(), window, cast
         finally:
@@ -252,10 +251,10 @@ def test_a_stream_is_listened_to_as_in_a_headset(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"width": 10}, "outside"),
-        ({"frames": 0}, "less than one"),
+        ({"size": (10, 64)}, "outside"),
+        ({"frames": 0}, "frames is 0; expected a whole number from 1"),
         ({"screenshot": Path("a.png")}, "--frames"),
-        ({"distance_m": 0.01}, "distance"),
+        ({"distance_m": 0.01}, "distance_m is 0.01; expected a number from 0.2 to 10 metres"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_before_a_window_is_opened(options, words):

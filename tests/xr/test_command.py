@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pytest
 
 from avatar3d.cli import xr as command
+from avatar3d.cli.options import parse
 from avatar3d.glb import write_glb
 from avatar3d.runtime import cast as cast_module
 from avatar3d.xr import openxr
@@ -33,9 +32,6 @@ def test_listening_is_a_source_after_the_others(monkeypatch, tmp_path, given, mo
 
     monkeypatch.setattr(cast_module, "open_cast", opened)
     monkeypatch.setattr(openxr, "load", lambda: None)
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    parser.set_defaults(quiet=True)
     with pytest.raises(_Opened) as caught:
-        command.run(parser.parse_args([str(tmp_path / "head.glb"), *given]))
+        command.run(parse(command.Xr, [str(tmp_path / "head.glb"), *given]), True)
     assert caught.value.args[0] == motions

@@ -15,9 +15,10 @@ from avatar3d.runtime.governor import read_config
 from avatar3d.runtime.pipeline import Pipeline
 from avatar3d.runtime.stage import Stage
 from avatar3d.xr import show as show_module
-from avatar3d.xr.headset import PERFORMANCE, SessionOptions
+from avatar3d.xr.headset import PERFORMANCE
+from avatar3d.xr.options import SessionOptions, ShowOptions
 from avatar3d.xr.session import HeadsetSession
-from avatar3d.xr.show import Show, ShowOptions
+from avatar3d.xr.show import Show
 from avatar3d.xr.wearer import Wearer
 from tests.make_avatar import synthetic_avatar
 from tests.xr.played import played_runtime

@@ -22,10 +22,11 @@ from avatar3d.runtime.pipeline import Pipeline
 from avatar3d.runtime.views import camera_of, cropped
 from avatar3d.xr import session as session_module
 from avatar3d.xr import show as show_module
-from avatar3d.xr.headset import DEPTH_LAYER, PERFORMANCE, SPACE_WARP, THERMAL, VISIBILITY_MASK, SessionOptions
+from avatar3d.xr.headset import DEPTH_LAYER, PERFORMANCE, SPACE_WARP, THERMAL, VISIBILITY_MASK
 from avatar3d.xr.openxr import RuntimeGone
+from avatar3d.xr.options import SessionOptions, ShowOptions
 from avatar3d.xr.session import HeadsetSession
-from avatar3d.xr.show import Show, ShowOptions
+from avatar3d.xr.show import Show
 from avatar3d.xr.timing import FrameTiming
 from tests.make_avatar import synthetic_avatar
 from tests.xr.played import (

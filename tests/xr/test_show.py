@@ -26,7 +26,8 @@ from avatar3d.runtime.views import EyeView
 from avatar3d.xr import show as show_module
 from avatar3d.xr.graphics import Graphics
 from avatar3d.xr.openxr import RuntimeGone
-from avatar3d.xr.show import Show, ShowOptions
+from avatar3d.xr.options import ShowOptions
+from avatar3d.xr.show import Show
 from avatar3d.xr.timing import FrameTiming
 from tests.make_avatar import synthetic_avatar
 
@@ -255,7 +256,12 @@ def test_a_pinned_rung_stays_whatever_happens(play, context):
 
 
 @pytest.mark.parametrize(
-    ("option", "words"), [({"rung": "best"}, "unknown rung"), ({"frames": 0}, "less than one"), ({"distance_m": 99.0}, "99 m")]
+    ("option", "words"),
+    [
+        ({"rung": "best"}, "rung is 'best'; expected one of live, baked"),
+        ({"frames": 0}, "frames is 0; expected a whole number from 1"),
+        ({"distance_m": 99.0}, "distance_m is 99.0; expected a number from 0.2 to 10 metres"),
+    ],
 )
 def test_options_that_make_no_sense_are_refused_before_a_session_is_opened(option, words):
     with pytest.raises(InputError, match=words):
