@@ -18,7 +18,7 @@ CROP_MARGIN_PX = 8  # between the head and the edge of what is drawn: points are
 
 @dataclass(frozen=True)
 class EyeView:
-    """One eye as the runtime tells it, in the session's space.
+    """One eye as the runtime tells it, in the session's space: where it is and what it sees, before it is a Camera of some pixels.
 
     orientation: (4,) unit quaternion xyzw. position: (3,) metres. angles: (left, right, up, down) of the frustum, radians,
     left and down negative for a centred axis (XrFovf).
