@@ -2,7 +2,7 @@
 #include "eyes.glsl"
 #include "view_direction.glsl"
 #if FIELD == FIELD_VERTICES || FIELD == FIELD_SPLIT
-#include "field_vertex.glsl"
+#include "vertex_field.glsl"
 uniform float level_layer;
 #endif
 
