@@ -252,6 +252,8 @@ def test_an_ear_beyond_the_photos_edge_is_said(painted):
     lost = painted.hair & ~cut
     assert (found.hair_mask & lost).sum() > 0.8 * lost.sum() and not (found.hair_mask & ~cut & ~found.labels.completed).any()
     assert iou(found.matte > 0.5, painted.matte > 0.5) > 0.9
+    seam = (painted.matte > 0.9) & (np.abs(np.arange(640)[None] - edge) < 6)
+    assert (found.matte[seam] > 0.5).all()
     assert not any("ear" in note for note in segmented(painted).notes)
 
 

@@ -249,12 +249,13 @@ def _with_side(found: ParsedHair, frame: FaceFrame, inside: np.ndarray) -> Parse
     columns = np.flatnonzero(inside.any(0))
     if not len(columns) or abs(frame.turn) > FRONTAL:
         return found
-    beyond = np.zeros(inside.shape, bool)
+    beyond, seam = np.zeros((2, *inside.shape), bool)
     margin = max(EDGE_ROWS_PX, round(EDGE_PX * frame.unit))
     head = (found.mask | frame.face) & (frame.height > 0)
     for column, x in ((columns[0], slice(0, columns[0])), (columns[-1], slice(columns[-1] + 1, None))):
-        if head[:, max(column - margin, 0) : column + margin + 1].any():
-            beyond[:, x] = True
+        beside = slice(max(column - margin, 0), column + margin + 1)
+        if head[:, beside].any():
+            beyond[:, x] = seam[:, beside] = True
     beyond &= ~found.completed & (frame.height > LOWEST)
     if not beyond.any():
         return found
@@ -268,8 +269,11 @@ def _with_side(found: ParsedHair, frame: FaceFrame, inside: np.ndarray) -> Parse
         return cv2.warpAffine(values.astype(np.float32), matrix, inside.shape[::-1], flags=flags)
 
     beyond &= other_side(inside | found.completed) > 0.5
-    mask = beyond & (other_side(found.mask) > 0.5)
-    matte = np.where(beyond, other_side(found.matte), found.matte).astype(np.float32)
+    # The networks see neither hair nor person at the very edge.
+    seam &= inside & (other_side(inside) > 0.5)
+    mask = (beyond | (seam & ~frame.face)) & (other_side(found.mask) > 0.5) & ~found.mask
+    matte = np.where(beyond, other_side(found.matte), found.matte)
+    matte = np.where(seam, np.maximum(matte, other_side(found.matte)), matte).astype(np.float32)
     return replace(
         found,
         mask=found.mask | mask,
