@@ -60,11 +60,11 @@ class OtherHead:
         return np.array([np.mean([motion.weights[ARKIT_INDEX[name]] for name in mixed]) for mixed in EXPRESSIONS])
 
 
-def other_head() -> OtherHead:
+def other_head(parts: tuple[int, ...] = KEPT_PARTS, bust_cut_m: float = BUST_CUT_M) -> OtherHead:
     """About 5,000 vertices, 36 identity shapes, 11 expressions, 8 regions and some 140 landmarks."""
     default = fitting_head()
     rng = np.random.default_rng(5)
-    kept = np.isin(default.part, KEPT_PARTS) & (default.vertices[default.faces][..., 1].max(1) > BUST_CUT_M)
+    kept = np.isin(default.part, parts) & (default.vertices[default.faces][..., 1].max(1) > bust_cut_m)
     used = np.unique(default.faces[kept])
     order = rng.permutation(used)
     number = np.full(len(default.vertices), -1)

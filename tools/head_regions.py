@@ -9,6 +9,7 @@ from head_skin import MAIN, Skin
 from head_unfold import bump
 from makehuman import MakeHuman, sample_mask
 
+from avatar3d.avatar import JOINT_NAMES
 from avatar3d.geometry import smoothstep
 from avatar3d.head.model import EYES, LASHES, MOUTH_BAG, SKIN
 
@@ -105,8 +106,7 @@ def body_controls(delta: np.ndarray, skin: Skin, source: MakeHuman, columns: int
     return out
 
 
-JOINT_NAMES = ("neck", "head", "jaw", "leftEye", "rightEye")
-JOINT_PARENTS = (-1, 0, 1, 1, 1)
+JOINT_PARENTS = (-1, 0, 1, 1, 1)  # of JOINT_NAMES
 
 
 def joints_of(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -18,11 +18,10 @@ from avatar3d.head.landmarks import fitting_head
 from avatar3d.head.mediapipe import EYE_CORNERS, LID_MIDDLES, MESH_POINTS
 from avatar3d.head.model import HeadModel
 from avatar3d.motion.calibrate import Teacher
-from avatar3d.motion.code import ARKIT_INDEX, NECK_M, WEIGHT_COUNT, MotionCode, look_angles
+from avatar3d.motion.code import ARKIT_INDEX, NECK_M, WEIGHT_COUNT, MotionCode
 from avatar3d.motion.mix import mix
-from avatar3d.motion.rotation import matrix_quaternion
 from avatar3d.tracking.gaze import BLINKS, CV_TO_WORLD, Eyes, Pinhole, looking
-from avatar3d.tracking.pose import FaceMotion
+from avatar3d.tracking.pose import FaceMotion, code_of
 from avatar3d.tracking.solve import FIRST_ROUNDS, LOOKS, MM, PLACES, ROUNDS, PersonHead, Solution, person_head, solve
 
 # What a frame that teaches a head must not be, each counted in units at which it starts to harm.
@@ -205,16 +204,7 @@ class PersonMotion:
         if self._rest is None:
             self._rest = place - self.translation
         self.residual_iod = self._off(points) / max(landmarks.iod_px, 1e-6)
-        sure = landmarks.presence * float(np.clip(rotation[2, 2], 0, 1))
-        return MotionCode(
-            weights=told,
-            rotation=matrix_quaternion(rotation),
-            translation=place - self._rest,
-            gaze=self.eyes.angles - look_angles(told),
-            confidence=np.array([sure, sure * eyes_sure, sure, 0.0, landmarks.presence]),
-            time_ns=time_ns,
-            sequence=sequence,
-        )
+        return code_of(told, rotation, place - self._rest, self.eyes.angles, (landmarks.presence, eyes_sure), time_ns, sequence)
 
     def _first(self, points: np.ndarray, network: np.ndarray) -> Solution:
         """A pose from nothing, with the weights that the network says."""

@@ -103,17 +103,8 @@ class FaceMotion:
         eyes_sure = self._eyes.measure(landmarks.points_px, weights, basis.eye_places, self.head)
         # The irises are seen; the network's look weights are guesses that stand at a half for level eyes, and would lower lids.
         weights = looking(weights, self._eyes.angles)
-        facing = float(np.clip(rotation[2, 2], 0, 1))
-        sure = landmarks.presence * facing
-        return MotionCode(
-            weights=weights,
-            rotation=matrix_quaternion(rotation),
-            translation=place - self._rest,
-            gaze=self._eyes.angles - look_angles(weights),
-            confidence=np.array([sure, sure * eyes_sure, sure, 0.0, landmarks.presence]),
-            time_ns=time_ns,
-            sequence=sequence,
-        )
+        seen = landmarks.presence, eyes_sure
+        return code_of(weights, rotation, place - self._rest, self._eyes.angles, seen, time_ns, sequence)
 
     @property
     def head(self) -> Pinhole:
@@ -162,3 +153,30 @@ class FaceMotion:
         size = (self._weight[:, None] * shift * spread).sum() / (self._weight[:, None] * spread * spread).sum()
         self._shape_count += 1
         self._shape = self._shape + (shift - size * spread) / (self._shape_count + 1)
+
+
+def code_of(
+    weights: np.ndarray,
+    rotation: np.ndarray,
+    translation: np.ndarray,
+    eyes: np.ndarray,
+    seen: tuple[float, float],
+    time_ns: int,
+    sequence: int,
+) -> MotionCode:
+    """The motion code of a tracked face: a tongue is never seen, and a face that is turned away is seen less.
+
+    weights (52,), the eyeLook weights among them those of the gaze. rotation (3, 3) and translation (3,) m to the world. eyes
+    (2, 2): the lines of sight. seen: how sure it is that there is a face, and how much of its eyes shows, both 0 to 1.
+    """
+    presence, eyes_sure = seen
+    sure = presence * float(np.clip(rotation[2, 2], 0, 1))
+    return MotionCode(
+        weights=weights,
+        rotation=matrix_quaternion(rotation),
+        translation=translation,
+        gaze=eyes - look_angles(weights),
+        confidence=np.array([sure, sure * eyes_sure, sure, 0.0, presence]),
+        time_ns=time_ns,
+        sequence=sequence,
+    )

@@ -28,9 +28,9 @@ def landmarks(avatar, expression):
     return (vertices[avatar.landmark_triangles] * avatar.landmark_barycentric[..., None]).sum(1)
 
 
-def test_a_photo_is_met_as_well_as_on_the_default_head(enrolled):
+def test_a_photo_is_met_nearly_as_well_as_on_the_default_head(enrolled):
     avatar, report = enrolled
-    assert report["landmark_error_iod_pct"] < 0.6  # the default head: 0.38
+    assert report["landmark_error_iod_pct"] < 0.6  # the default head: 0.25
     assert report["silhouette_error_mm"] < 1.2 and report["silhouette_iou"] > 0.97
     assert 55 < report["pupil_distance_mm"] < 70
     assert len(avatar.landmark_triangles) == LANDMARKS and avatar.hair is not None

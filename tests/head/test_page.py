@@ -10,6 +10,7 @@ from samples import model, sample
 
 from avatar3d.avatar import JOINT_NAMES
 from avatar3d.head.given import MEMBERS
+from avatar3d.head.model import EYES, SKIN
 from avatar3d.head.protocol import LASH_REGION, REGIONS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "head-model.md").read_text(encoding="utf-8")
@@ -32,7 +33,7 @@ def test_the_example_enrols_and_writes_a_head(tmp_path, monkeypatch):
     for network in ("face_landmarker.task", "selfie_segmentation.tflite"):
         model(network)
     monkeypatch.chdir(tmp_path)
-    head = other_head()
+    head = other_head((SKIN, EYES), -0.13)  # and as bare as a model may be: no mouth bag, and an end at the neck
     joints = [head.joint_names.index(name) for name in ("neck", "head", "jaw", "leftEye", "rightEye")]
     arrays = {name: value for name, value in vars(head).items() if isinstance(value, np.ndarray)}
     arrays |= {"joint_regressor": head.joint_regressor[joints], "region_names": np.array(list(head.regions)),

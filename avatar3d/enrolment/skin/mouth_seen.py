@@ -110,6 +110,8 @@ def mouth_layer(
     if row is None:
         return None
     shown, painted = _texels_towards(picture, nodes, head, texels)
+    if not len(painted):  # a model without a mouth's inside
+        return None
     rows = np.arange(len(shown.raster.texel))
     found = look(rows, srgb_to_linear(picture.rgb), picture, nodes, shade_vertex, head, shown)
     seen = _seen(found, picture, nodes, head)

@@ -102,9 +102,8 @@ class Body:
         skin = ((head.regions["bust"] > 0) | (head.regions["neck"] > 0.2)) & (head.vertex_part == SKIN)
         vertices = vertices / scale
         slope = skin & (np.abs(np.abs(vertices[:, 0]) - _SLOPE_M[0]) < 0.015) & (head.normals(vertices)[:, 1] > 0.5)
-        shift = np.array(
-            [0.0, float(np.median(vertices[slope, 1])) - _SLOPE_M[1], float(vertices[skin, 2].mean()) - _SLOPE_M[2]]
-        )
+        height = float(np.median(vertices[slope, 1])) if slope.any() else _SLOPE_M[1]  # a model may end at the neck
+        shift = np.array([0.0, height - _SLOPE_M[1], float(vertices[skin, 2].mean()) - _SLOPE_M[2]])
         heights = np.arange(_SECTIONS[0, 0], _SECTIONS[-1, 0], -_STEP_M)
         width, front, back = (np.interp(-heights, -_SECTIONS[:, 0], _SECTIONS[:, k]) for k in (1, 2, 3))
         return cls(heights + shift[1], np.stack([width, width]), front + shift[2], back + shift[2], shift, scale)
