@@ -40,7 +40,7 @@ from avatar3d.head.mediapipe import (
     RIGHT_EYE,
 )
 from avatar3d.head.model import EYES, KAPPA_RAD, HeadModel
-from avatar3d.head.rig import gaze_angles
+from avatar3d.head.rig import GAZE_MAX_RAD, gaze_angles
 from avatar3d.motion.code import MotionCode
 
 if TYPE_CHECKING:
@@ -364,4 +364,4 @@ def _gaze(head: HeadModel, vertices: np.ndarray, points: np.ndarray, camera: Cam
         direction = hit / np.linalg.norm(hit)
         outward = KAPPA_RAD if eye == 0 else -KAPPA_RAD
         gaze[eye] = np.arctan2(direction[0], direction[2]) - outward, np.arcsin(np.clip(direction[1], -1, 1))
-    return np.clip(gaze, -0.6, 0.6)
+    return np.clip(gaze, -GAZE_MAX_RAD, GAZE_MAX_RAD)

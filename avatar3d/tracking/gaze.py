@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from avatar3d.camera import GL_FROM_CV
 from avatar3d.head.mediapipe import EYE_CORNERS, IRIS_CENTRES
 from avatar3d.motion.code import ARKIT_INDEX, LOOK_INDICES, LOOK_MAX_RAD
 
-CV_TO_WORLD = np.diag([1.0, -1.0, -1.0])  # camera axes to a world that is seen in a mirrorless picture: x right, y up, z nearer
+CV_TO_WORLD = GL_FROM_CV  # camera axes to a world that is seen in a mirrorless picture: x right, y up, z nearer
 # Lines of sight meet at what is looked at, each turned inward by half a degree (far away) to three (at arm's length). Where
 # the corners of a person's eyes lie about the eyeballs differs by as much, so the mean of what is measured is taken as that
 # of somebody who looks a metre away, and of the changes about it, mostly noise, a share.
@@ -22,13 +23,16 @@ VERGENCE_FRAMES = 90  # the running mean's memory, once so many frames were seen
 # degrees in the median of fifteen photos of people who look into the camera, 2 to 7 in renders whose eyes are known.
 UPWARD_RAD = 0.07
 CLOSED_EYE = 0.55  # an eyeBlink above this hides the iris
-GAZE_MAX_RAD = 0.7
+GAZE_MAX_RAD = 0.7  # of a measured line of sight; where it drives a head, the rig limits it to its own GAZE_MAX_RAD
 BLINKS = [ARKIT_INDEX["eyeBlinkLeft"], ARKIT_INDEX["eyeBlinkRight"]]
 
 
 @dataclass(frozen=True)
 class Pinhole:
-    """A head before a camera: rotation (3, 3) and translation (3,) m to its OpenCV axes, intrinsics (3, 3)."""
+    """A head before a camera: rotation (3, 3) and translation (3,) m to its OpenCV axes, intrinsics (3, 3).
+
+    Not a Camera, which checks itself and knows its picture: this one is made several times a frame.
+    """
 
     rotation: np.ndarray
     translation: np.ndarray

@@ -16,6 +16,7 @@ from avatar3d.errors import Avatar3dError
 from avatar3d.face.identity import MODEL, IdentityEncoder, distance
 from avatar3d.face.landmarks import FaceLandmarks
 from avatar3d.face.tracker import FaceTracker
+from avatar3d.fitting.size import IRIS_MM
 from avatar3d.glb import read_glb, write_glb
 from avatar3d.head.mediapipe import EYE_CORNERS, IRIS_EDGES, LID_MIDDLES
 from avatar3d.motion.code import MotionCode
@@ -26,7 +27,6 @@ from . import drawn
 from .manifest import Corpus, Entry, photo_file
 from .views import Drawer, Seen, seen
 
-IRIS_MM = 11.7  # visible iris diameter of adults (Hashemi et al. 2005: 11.68 ± 0.42 white to white)
 SIDE_DEG = 30.0
 LIDS = tuple((*corners, *lids) for corners, lids in zip(EYE_CORNERS, LID_MIDDLES, strict=True))  # of each eye
 COPIED = ("landmark_error_iod_pct", "photo_psnr_db", "photo_psnr_db_texture_only", "silhouette_error_mm", "silhouette_iou",

@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 
 from avatar3d.camera import Camera
+from avatar3d.face.crop import MAX_BILINEAR_RATIO
 from avatar3d.head.mediapipe import EYE_CORNERS
 
 HEAD_CENTRE_IOD = 0.15  # the head with its hair is centred this many eye distances below the eye line
-MAX_BILINEAR_RATIO = 1.5  # above it bilinear sampling would skip photo pixels, so the photo is first shrunk by area
 
 
 @dataclass(frozen=True)
