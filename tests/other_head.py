@@ -18,6 +18,7 @@ from avatar3d.motion.code import ARKIT_INDEX, ARKIT_NAMES, MotionCode
 KEPT_PARTS = (SKIN, EYES, MOUTH_BAG)  # no teeth, no tongue, no lashes, as most models from scans
 BUST_CUT_M = -0.175  # and less of a bust
 LARGER = 1.06
+ATLAS_AT, ATLAS_SIZE = 0.05, 0.9  # of the default texture in its own
 IDENTITIES = 36
 REGIONS = ("face", "ears", "lips", "inner_mouth", "eyelids", "eye_contour", "neck", "bust")
 # Its own expressions: each moves what several ARKit weights ask for.
@@ -84,14 +85,16 @@ def other_head(parts: tuple[int, ...] = KEPT_PARTS, bust_cut_m: float = BUST_CUT
     centre = regressor[[default.joint_names.index(name) for name in ("leftEye", "rightEye")]] @ template
     return OtherHead(
         vertices=LARGER * (template - centre.mean(0)), faces=number[default.faces[faces]], part=default.part[faces],
-        uv=default.uv[order], identity=LARGER * default.identity[modes][:, order], identity_lower=default.identity_lower[modes],
-        identity_upper=default.identity_upper[modes], identity_mean=default.identity_mean[modes],
-        identity_sigma=default.identity_sigma[modes], expression=LARGER * np.stack(expression)[:, order],
+        uv=(ATLAS_AT + ATLAS_SIZE * default.uv[order]).astype(np.float32),
+        eye_uv=[EyeUV(ATLAS_AT + ATLAS_SIZE * eye.centre, ATLAS_SIZE * eye.radius) for eye in default.eye_uv],
+        iris_radius=LARGER * default.iris_radius, identity=LARGER * default.identity[modes][:, order],
+        identity_lower=default.identity_lower[modes], identity_upper=default.identity_upper[modes],
+        identity_mean=default.identity_mean[modes], identity_sigma=default.identity_sigma[modes],
+        expression=LARGER * np.stack(expression)[:, order],
         regions={name: default.regions[name][order] for name in rng.permutation(REGIONS)},
         head_weight=default.head_weight[order], joint_names=[default.joint_names[k] for k in joints],
         joint_regressor=regressor[joints], landmark_ids=np.array(known), landmark_tri=number[default.landmark_tri[known]],
         landmark_bary=default.landmark_bary[known], landmark_confidence=default.landmark_confidence[known],
-        eye_uv=list(default.eye_uv), iris_radius=LARGER * default.iris_radius,
     )  # fmt: skip
 
 
