@@ -37,7 +37,8 @@ def _corners(x, y, z, resolution, table_size):  # type: ignore[no-untyped-def]
     return entries, weights
 
 
-@njit(parallel=True, fastmath=True)
+# Not fastmath: with parallel loops numba's code then rounds otherwise in the process that compiles it than once it is loaded.
+@njit(parallel=True)
 def encode_forward(unit: np.ndarray, tables: np.ndarray, resolutions: np.ndarray, out: np.ndarray) -> None:
     """Fill `out` (N, L·F) f32 from unit positions (N, 3) f32 in [0, 1], tables (L, T, F) f32 and resolutions (L,) i64."""
     levels, table_size, features = tables.shape

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -79,3 +83,21 @@ def test_steps_by_torch_are_those_of_the_fused_loop():
         found.append(parameter.detach().numpy())
     assert np.abs(found[0] - start).max() > 0.01
     np.testing.assert_allclose(found[0], found[1], atol=2e-6)
+
+
+@pytest.mark.slow
+def test_encoding_gives_the_same_bits_compiled_now_and_from_the_cache(tmp_path):
+    code = (
+        "import hashlib, numpy as np; from avatar3d.field.kernels import encode_forward\n"
+        "rng = np.random.default_rng(0)\n"
+        "unit, tables = rng.random((5000, 3), np.float32), rng.random((4, 1 << 14, 4), np.float32)\n"
+        "out = np.empty((5000, 16), np.float32)\n"
+        "encode_forward(unit, tables, np.array([16, 32, 64, 128]), out)\n"
+        "print(hashlib.sha256(out.tobytes()).hexdigest())"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = [
+        subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert any(tmp_path.rglob("*.nbc")) and said[0] == said[1]
