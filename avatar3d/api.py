@@ -38,7 +38,7 @@ def enroll(
     seed: int = 0,
     field_backend: str = "numba",
     device: str = "cpu",
-    head: str | MorphableModel = "default",
+    head: str | Path | MorphableModel = "default",
     tuning: Tuning | None = None,
     stages: Sequence[Stage] | None = None,
     after: Callable[[Stage, Enrolment], None] | None = None,
@@ -68,7 +68,7 @@ def enroll(
     field_backend, device
         How the field is trained, see `avatar3d.field.network.check_back_end`.
     head
-        The head model that is fitted: a name (`avatar3d.head.registry.HEAD_MODELS`), or any object that fulfils
+        The head model that is fitted: a name (`avatar3d.head.registry.HEAD_MODELS`), its file (.npz), or any object that fulfils
         `avatar3d.head.protocol.MorphableModel`, see docs/head-model.md.
     tuning
         Sizes and training, see `avatar3d.enrolment.state.Tuning`.

@@ -71,5 +71,7 @@ def test_a_head_model_is_taken_by_name_or_as_it_is(offer: Any) -> None:
     head = head_of("default")
     offer("head_models", Point("mine", lambda: head), Point("odd", lambda: 3))
     assert head_of("mine") is head and head_of(head) is head
+    with pytest.raises(InputError, match="absent.npz"):
+        head_of("absent.npz")
     with pytest.raises(InputError, match="a int is no head model"):
         head_of("odd")

@@ -72,7 +72,6 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     from avatar3d.enrolment.pipeline import EnrollOptions
     from avatar3d.enrolment.pipeline import run as enrol
     from avatar3d.enrolment.stage import unwatched
-    from avatar3d.head.archive import load_head
     from avatar3d.head.registry import head_of
     from avatar3d.progress import ProgressBar
 
@@ -86,7 +85,7 @@ def run(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         seed=arguments.seed,
         pupil_distance_mm=arguments.pd,
         device=arguments.device,
-        head=load_head(arguments.head) if arguments.head.lower().endswith(".npz") else head_of(arguments.head),
+        head=head_of(arguments.head),
         field_backend=arguments.field_backend or ("torch" if arguments.device == "cuda" else "numba"),
     )
     keeping = nullcontext(unwatched) if arguments.keep_stages is None else kept_stages(arguments.keep_stages)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+from avatar3d.head.archive import load_head
 from avatar3d.head.given import check_members
 from avatar3d.head.protocol import MorphableModel
 from avatar3d.registry import Registry
@@ -15,11 +17,14 @@ HEAD_MODELS: Registry[Callable[[], MorphableModel]] = Registry(
 )
 
 
-def head_of(given: str | MorphableModel) -> MorphableModel:
-    """A head model by name, or as it was given.
+def head_of(given: str | Path | MorphableModel) -> MorphableModel:
+    """A head model by name, out of its file (.npz), or as it was given.
 
-    Raises InputError for an unknown name or what is neither, and WorkError where a plug-in cannot be imported.
+    Raises InputError for an unknown name, a file that holds none or what is neither, and WorkError where a plug-in cannot be
+    imported.
     """
+    if isinstance(given, Path) or (isinstance(given, str) and given.lower().endswith(".npz")):
+        return load_head(given)
     if isinstance(given, str):
         given = HEAD_MODELS.load(given)()
     check_members(given)

@@ -9,6 +9,7 @@ import numpy as np
 
 from avatar3d.errors import InputError
 from avatar3d.head.protocol import MorphableModel
+from avatar3d.head.registry import head_of
 from avatar3d.motion.calibrate import Calibration, read_calibration
 from avatar3d.motion.code import MotionCode
 from avatar3d.motion.retarget import DIALECTS, HEAD, NETWORK
@@ -60,14 +61,19 @@ class CaptureSource(SourceBase):
         self._capture.close()
 
 
-def _options(spec: Spec) -> tuple[int, Calibration | None, bool]:
-    spec.only("face", "calibration", "expressions")
+def _options(spec: Spec) -> tuple[int, Calibration | None, bool, MorphableModel | None]:
+    spec.only("face", "calibration", "expressions", "head")
     expressions = spec.options.get("expressions", HEAD)
     if expressions not in DIALECTS:
         raise InputError(f"{spec.text!r}: expressions={expressions} is not one of {', '.join(DIALECTS)}")
     face = spec.integer("face", 0, 0, MAX_FACES - 1)
-    path = spec.options.get("calibration")
-    return face, None if path is None else read_calibration(Path(path)), expressions == HEAD
+    path, head = spec.options.get("calibration"), spec.options.get("head")
+    return (
+        face,
+        None if path is None else read_calibration(Path(path)),
+        expressions == HEAD,
+        None if head is None else head_of(head),
+    )
 
 
 def open_video(spec: Spec) -> CaptureSource:

@@ -86,6 +86,16 @@ def test_a_face_is_tracked_on_it():
     np.testing.assert_allclose(codes["other"].gaze, codes["default"].gaze, atol=0.15)
 
 
+def test_a_film_is_tracked_on_a_heads_file(tmp_path):
+    from avatar3d.fitting.given import given_head
+
+    model("face_landmarker.task")
+    write_head(given_head(other_head()), tmp_path / "other.npz")
+    with avatar3d.open_motion(f"video:{sample('carphone_pristine.mp4')}?head={tmp_path / 'other.npz'}") as source:
+        codes = [source.read() for _ in range(20)]
+    assert all(code is not None and code.weights.max() > 0 for code in codes)
+
+
 def test_the_command_takes_a_heads_file_and_refuses_what_is_none(tmp_path, capsys):
     from avatar3d.cli import main
     from avatar3d.fitting.given import given_head

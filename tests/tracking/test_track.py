@@ -152,6 +152,8 @@ def test_a_video_is_a_motion_source(clip):
         ("video:/nowhere.mp4", InputError, "No such file"),
         ("video:/", InputError, "it is a folder"),
         ("video:a.mp4?expressions=guessed", InputError, "expressions=guessed is not one of solved, network"),
+        ("video:a.mp4?head=nobody", InputError, "unknown head model 'nobody'; expected one of default"),
+        ("video:a.mp4?head=none.npz", InputError, "none.npz"),
         ("video:a.mp4?face=9", InputError, r"face=9 is not a whole number in 0..7"),
         ("camera:front", InputError, "'front' is not a camera's number"),
         ("camera:9", WorkError, "there is no camera 9"),
