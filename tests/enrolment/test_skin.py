@@ -253,6 +253,50 @@ def test_teeth_are_ivory_and_the_mouth_dark_red(calm, head):
     assert eyes.max() < 0.95, "no eye is pure white"
 
 
+def test_what_lies_in_the_mouth_has_the_hue_of_the_photos_light(calm, head):
+    face, fit, view, _ = calm
+    warm = np.clip(255 * (srgb_to_linear(view.picture.rgb) * (1.2, 0.9, 0.4)) ** (1 / 2.2), 0, 255).astype(np.uint8)
+    matte = crop_mask(face.matte, view.picture)
+    nothing = np.zeros_like(matte)
+    texels = atlas(head, view.graph, 512)
+    part = head.part[texels.raster.triangle]
+    hue = {}
+    for light, rgb in (("plain", view.picture.rgb), ("warm", warm)):
+        skin = build_skin(view_skin(replace(view.picture, rgb=rgb), fit, head, matte, nothing), nothing, size=512)
+        colour = srgb_to_linear(skin.base_color.reshape(-1, 3)[texels.raster.texel]).astype(float)
+        hue[light] = [
+            np.median(colour[part == kind][:, 2] / np.maximum(colour[part == kind][:, 0], 1e-3)) for kind in (TONGUE, TEETH)
+        ]
+    tongue, teeth = np.array(hue["warm"]) / hue["plain"]
+    assert tongue < 0.6, "skin has a third of its blue left"
+    assert tongue < teeth < 0.85, "teeth stay whiter than skin in warm light"
+
+
+def test_a_red_ear_is_shown_and_dark_cloth_beside_it_is_not(calm, head):
+    face, fit, view, _ = calm
+    matte = crop_mask(face.matte, view.picture)
+    nothing = np.zeros_like(matte)
+    ears = view.graph.spread @ head.regions["ears"] > 0.7
+    shown = ears & (view.nodes.weight > 0.5)
+    assert shown.sum() > 100
+    place = view.nodes.pixels[shown]
+    box = [slice(int(low) - 8, int(high) + 8) for low, high in zip(place.min(0), place.max(0), strict=True)][::-1]
+    red = view.picture.rgb.copy()
+    red[tuple(box)] = red[tuple(box)] * (1.0, 0.88, 0.9)
+    away = np.abs(np.arange(red.shape[1]) - view.picture.landmarks_px[1, 0])
+    red = np.where((away > np.abs(place[:, 0] - view.picture.landmarks_px[1, 0]).min() - 2)[:, None], red, view.picture.rgb)
+    told = view_skin(replace(view.picture, rgb=red.astype(np.uint8)), fit, head, matte, nothing).nodes
+    assert (told.weight[shown] > 0.5).mean() > 0.8
+    lobe = float(np.percentile(place[:, 1], 60))
+    cloth = view.picture.rgb.copy()
+    cloth[int(lobe) :, away > 70] = (52, 24, 17)  # the skin's hue, in the dark
+    told = view_skin(replace(view.picture, rgb=cloth), fit, head, matte, nothing).nodes
+    below = (
+        shown & (view.nodes.pixels[:, 1] > lobe + 3) & (np.abs(view.nodes.pixels[:, 0] - view.picture.landmarks_px[1, 0]) > 76)
+    )
+    assert below.sum() > 20 and told.weight[below].max() < 0.1
+
+
 def test_teeth_in_the_lips_shadow_are_darker_than_those_in_the_light(calm, head):
     _, _, view, _ = calm
     texels = atlas(head, view.graph, 256)
@@ -267,7 +311,7 @@ def test_teeth_in_the_lips_shadow_are_darker_than_those_in_the_light(calm, head)
     rgb[:, : int(middle[0])] = 140
     linear = np.full((len(part), 3), 0.5, np.float32)
     picture = replace(view.picture, rgb=rgb, landmarks_px=landmarks)
-    shade_mouth(linear, picture, view.nodes, np.ones((len(head.vertices), 3)), head, texels)
+    shade_mouth(linear, picture, view.nodes, np.ones((len(head.vertices), 3)), head, texels, np.ones(3))
     left, right = linear[teeth][pixels[:, 0] < middle[0] - 6], linear[teeth][pixels[:, 0] > middle[0] + 6]
     assert left.mean() < 0.75 * right.mean()
     assert (linear[~np.isin(part, (TEETH, TONGUE))] == 0.5).all()

@@ -19,7 +19,7 @@ from avatar3d.enrolment.skin.lids import LidSkin, lid_skin
 from avatar3d.enrolment.skin.light import estimate_light, shading_power
 from avatar3d.enrolment.skin.mouth_seen import mouth_layer, shade_mouth
 from avatar3d.enrolment.skin.openness import openness
-from avatar3d.enrolment.skin.parts import inner_mouth_color, paint_parts
+from avatar3d.enrolment.skin.parts import inner_mouth_color, light_tint, paint_parts
 from avatar3d.enrolment.skin.projection import Covers, PhotoNodes, look_at_photo, sample
 from avatar3d.enrolment.skin.surface import Atlas, NodeGraph, atlas, node_graph
 from avatar3d.enrolment.skin.wrinkles import fold_mask, fold_row, folds, low_band
@@ -172,17 +172,18 @@ def build_skin(
         lips = np.clip(texels.from_nodes @ nodes.lip_region, 0, 1)[:, None]
         texture *= 1 + lips * (USUAL_LIPS ** (1 / GAMMA) - 1)
     eyes = measure_eyes(view.picture, plain**GAMMA, unseen)
-    texture = inner_mouth_color(texture, head, texels, eyes.exposure)
+    tint = light_tint(plain**GAMMA)
+    texture = inner_mouth_color(texture, head, texels, eyes.exposure, tint)
     atlas_encoded = np.zeros((len(texels.raster.texel), 3), np.float32)
     atlas_encoded[texels.on_graph] = np.clip(texture, 0, 1)
     linear = atlas_encoded**GAMMA
-    paint_parts(linear, head, texels, eyes.exposure)
+    paint_parts(linear, head, texels, eyes.exposure, tint)
     limbus = limbus_angles(eyes, nodes.mm_px, view.fit, head)
     paint_eyes(linear, eyes, limbus, light_direction(view.light), view.fit.neutral_vertices, head, texels)
     if "eyes" not in unseen:
         show_eyes(linear, view.picture, nodes, shade_vertex, limbus, head, texels)
     if "mouth" not in unseen:
-        shade_mouth(linear, view.picture, nodes, shade_vertex, head, texels)
+        shade_mouth(linear, view.picture, nodes, shade_vertex, head, texels, tint)
     if (view.picture.rgb == view.picture.rgb[..., :1]).all():
         # A greyscale photo's head is grey throughout: ivory teeth and a red tongue would be its only colours.
         linear = np.repeat((linear @ LUMA_BT709)[:, None], 3, axis=1)

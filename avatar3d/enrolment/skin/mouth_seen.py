@@ -16,6 +16,7 @@ from avatar3d.avatar import TextureDelta
 from avatar3d.color import LUMA_BT709, srgb_to_linear
 from avatar3d.enrolment.photo.crop import WorkPicture
 from avatar3d.enrolment.skin.eyes_seen import Look, look, opening, ramp
+from avatar3d.enrolment.skin.parts import TOOTH_TINT
 from avatar3d.enrolment.skin.projection import PhotoNodes, sample
 from avatar3d.enrolment.skin.surface import GUTTER_TEXELS, Atlas, depth_map
 from avatar3d.field.shells import uv_raster
@@ -27,7 +28,7 @@ from avatar3d.motion.code import ARKIT_INDEX
 BLUR_MM = 1.0  # finer than it are teeth and gaps, not light
 EDGE_MM = 0.5  # inside the lips' outline lips and what they bear on end
 MIN_OPENING_MM = 2.5  # a narrower slit shows the lips' shadow only
-RED = 0.48  # blue over red: gums, lips and tongue have less, teeth more
+RED = 0.48  # blue over red in white light: gums, lips and tongue have less, teeth more
 DARK = 0.12  # of the brightest in the mouth: shade, which tells of both
 SURE = (0.05, 0.4)  # share of such pixels in the blur over which it is believed
 SHADE_LIMITS = (0.4, 1.15)  # a mouth that opens wider lets more light in
@@ -40,20 +41,24 @@ PARTING_SHAPES = tuple(
     for name in ("jawOpen", "mouthFunnel", *(stem + side for stem in PARTING_STEMS for side in ("Left", "Right")))
 )
 MIN_PARTING = 0.05
-IN_FRONT_M = 0.0015  # what lies this far behind the nearest surface is hidden from the photo
-LOG_LIMIT, LOG_DARKEST = 2.5, 2e-3  # of the layer, natural log; linear colour below which a ratio is noise
+# What lies this far behind the nearest surface is hidden from the photo. Cheeks and tongue are seen at a slant through a slit, and
+# what hides them stands well before them.
+IN_FRONT_M, SLANTED_FRONT_M = 0.0015, 0.004
+LOG_LIMIT, LOG_DARKEST = 4.0, 2e-3  # of the layer, natural log; linear colour below which a ratio is noise
 LOG_TOOTH = 1.5  # the same upwards for teeth: more is what beside a gap between crowns lies a texel off
-SPREAD_M = 0.002  # standard deviation of what the seen part of a tooth tells of the part under the lip
+# Standard deviation of what the seen part of a tooth tells of the part under the lip; of a cheek, whose texels are 2 mm wide.
+SPREAD_M, BAG_SPREAD_M, MIN_KNOWN = 0.002, 0.0035, 12
 SPREAD_TRUST = 0.02  # of the weights' sum, under which nothing is told
 HUE_SHARE, HUE_LIMITS = 0.8, (0.8, 1.3)  # of the teeth's hue against the painted ones' that is taken over
 
 
 def shade_mouth(
-    linear: np.ndarray, picture: WorkPicture, nodes: PhotoNodes, shade_vertex: np.ndarray, head: HeadModel, texels: Atlas
-) -> None:
+    linear: np.ndarray, picture: WorkPicture, nodes: PhotoNodes, shade_vertex: np.ndarray, head: HeadModel, texels: Atlas,
+    tint: np.ndarray,
+) -> None:  # fmt: skip
     """Scale (T, 3) linear texels of teeth and tongue, in place, to the brightness that the photo shows between the lips.
 
-    shade_vertex: (V, 3) shade of the vertices as photographed.
+    shade_vertex: (V, 3) shade of the vertices as photographed. tint: (3,) the light's, see parts.light_tint.
     """
     depth_mm = opening(picture.landmarks_px[list(LIPS_INNER), :2], picture.rgb.shape[:2], nodes.mm_px)
     inside = depth_mm > EDGE_MM
@@ -61,7 +66,8 @@ def shade_mouth(
         return
     light = srgb_to_linear(picture.rgb)
     dark = light @ LUMA_BT709 < DARK * np.percentile((light @ LUMA_BT709)[inside], 95)
-    red = light[..., 2] < RED * light[..., 0]
+    hue = tint**TOOTH_TINT
+    red = light[..., 2] < RED * hue[2] / hue[0] * light[..., 0]
     parts = head.part[texels.raster.triangle]
     for part, shown in ((TEETH, dark | ~red), (TONGUE, dark | red)):
         if not (parts == part).any():
@@ -80,7 +86,11 @@ def shade_mouth(
         if (weight > 0.5).sum() >= MIN_TEXELS:
             if part == TEETH:
                 # Their hue is the person's, and one; the light between the lips has it too.
-                hues = (_hue(seen_color[weight > 0.5]), _hue(linear[seen.rows[weight > 0.5]]))
+                sure = weight > 0.5
+                light_of = seen_color @ LUMA_BT709
+                # What is darker than the middle lies in the lips' shadow or between crowns: its hue is the camera's noise.
+                lit = sure & (light_of >= np.median(light_of[sure]))
+                hues = (_hue(seen_color[lit]), _hue(linear[seen.rows[sure]]))
                 linear[seen.rows] *= 1 + HUE_SHARE * (np.clip(hues[0] / hues[1], *HUE_LIMITS) - 1)
             rest = np.quantile(ratio[weight > 0.5], REST_QUANTILE)
             linear[seen.rows] *= (rest + weight * (ratio - rest))[:, None]
@@ -114,14 +124,15 @@ def mouth_layer(
         return None
     rows = np.arange(len(shown.raster.texel))
     found = look(rows, srgb_to_linear(picture.rgb), picture, nodes, shade_vertex, head, shown)
-    seen = _seen(found, picture, nodes, head)
+    parts = head.part[shown.raster.triangle]
+    seen = _seen(found, parts, picture, nodes, head)
     if seen.sum() < MIN_TEXELS:
         return None
     ratio = np.log(np.maximum(found.albedo, LOG_DARKEST)) - np.log(np.maximum(linear[painted], LOG_DARKEST))
-    places, parts = shown.raster.interpolate(head.faces, head.vertices, rows), head.part[shown.raster.triangle]
+    places = shown.raster.interpolate(head.faces, head.vertices, rows)
     ratio = np.clip(ratio, -LOG_LIMIT, np.where(parts == TEETH, LOG_TOOTH, LOG_LIMIT)[:, None]) * seen[:, None]
-    for part in (TEETH, TONGUE):
-        _spread(ratio, seen, places, parts == part)
+    for part, reach in ((TEETH, SPREAD_M), (TONGUE, SPREAD_M), (MOUTH_BAG, BAG_SPREAD_M)):
+        _spread(ratio, seen, places, parts == part, reach)
     return TextureDelta("photo mouth", row, 0.0, shown.raster.scatter(ratio.astype(np.float32)))
 
 
@@ -146,24 +157,25 @@ def _texels_towards(picture: WorkPicture, nodes: PhotoNodes, head: HeadModel, te
     return replace(texels, raster=raster.take(own)), rows[own]
 
 
-def _seen(found: Look, picture: WorkPicture, nodes: PhotoNodes, head: HeadModel) -> np.ndarray:
-    """(M,) bool: nothing of the head lies before a texel in the photo."""
+def _seen(found: Look, parts: np.ndarray, picture: WorkPicture, nodes: PhotoNodes, head: HeadModel) -> np.ndarray:
+    """(M,) bool: nothing of the head lies before a texel in the photo. parts: (M,) of the texels."""
     surface = depth_map(nodes.posed, head.faces[head.part != LASHES], picture.camera)
     nearest = np.where(np.isfinite(surface), surface, 1e3).astype(np.float32)
     inside = sample(picture.inside.astype(np.float32), found.pixels) > 0.99
-    return inside & (found.depth < sample(nearest, found.pixels) + IN_FRONT_M)
+    front = np.where(np.isin(parts, (TONGUE, MOUTH_BAG)), SLANTED_FRONT_M, IN_FRONT_M)
+    return inside & (found.depth < sample(nearest, found.pixels) + front)
 
 
-def _spread(ratio: np.ndarray, seen: np.ndarray, places: np.ndarray, chosen: np.ndarray) -> None:
-    """Carry the log ratios (M, 3) of seen texels (M,) to the hidden ones of one part near them, in place."""
+def _spread(ratio: np.ndarray, seen: np.ndarray, places: np.ndarray, chosen: np.ndarray, reach: float) -> None:
+    """Carry the log ratios (M, 3) of seen texels (M,) to the hidden ones of one part within about `reach` m, in place."""
     from scipy.spatial import cKDTree
 
     known, hidden = np.flatnonzero(chosen & seen), np.flatnonzero(chosen & ~seen)
-    if len(known) < MIN_TEXELS or not len(hidden):
+    if len(known) < MIN_KNOWN or not len(hidden):
         return
     count = min(24, len(known))
     away, nearest = cKDTree(places[known]).query(places[hidden], k=count)
-    shares = np.exp(-0.5 * (away / SPREAD_M) ** 2) / count
+    shares = np.exp(-0.5 * (away / reach) ** 2) / count
     told = (shares[..., None] * ratio[known][nearest]).sum(1)
     ratio[hidden] = told / (shares.sum(1, keepdims=True) + SPREAD_TRUST)
 

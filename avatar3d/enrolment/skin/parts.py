@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from avatar3d.color import LUMA_BT709
 from avatar3d.enrolment.skin.surface import Atlas
 from avatar3d.geometry import smoothstep
 from avatar3d.head.model import LASHES, MOUTH_BAG, SKIN, TEETH, TONGUE, HeadModel
@@ -27,6 +28,11 @@ GUM_LIGHT = 0.25  # over roots gums are paler than between them
 TONGUE_COLOR = np.array([0.36, 0.135, 0.13])
 GROOVE, GROOVE_M = 0.30, 0.0018  # darkening along the tongue's middle, and half its width
 TONGUE_SIDE = 0.55  # of the brightness of its back, where it turns down
+# All of these are albedos in white light. The photo's skin has its light's hue, and what lies in the mouth has it too: over this
+# usual skin's hue (linear, over its luminance), within limits. Of it the teeth take the smaller share, as dark skin is in white
+# light what pale skin is in warm light.
+SKIN_HUE, TINT_LIMITS = np.array([1.53, 0.885, 0.61]), (0.5, 1.5)
+TOOTH_TINT = 0.4
 LASH = np.array([0.010, 0.0065, 0.005])
 MOUTH_FRONT = np.array([0.26, 0.055, 0.055])  # encoded as linear; the wet inside of the lips
 GUM_MIN_SPAN_M = 0.02  # a gum spans the arch, a tooth does not
@@ -49,10 +55,15 @@ def _depth_shade(head: HeadModel) -> np.ndarray:
     return (DARKEST**share).astype(np.float32)
 
 
-def paint_parts(linear: np.ndarray, head: HeadModel, texels: Atlas, exposure: float) -> None:
+def light_tint(skin: np.ndarray) -> np.ndarray:
+    """(3,) factors that give a colour in white light the hue of the light in which plain skin has the linear colour skin (3,)."""
+    return np.clip(skin / max(float(skin @ LUMA_BT709), 1e-4) / SKIN_HUE, *TINT_LIMITS)
+
+
+def paint_parts(linear: np.ndarray, head: HeadModel, texels: Atlas, exposure: float, tint: np.ndarray) -> None:
     """Write linear colours of teeth, gums, tongue and lashes into (T, 3) texels of the atlas's raster, in place.
 
-    exposure: factor on all but the lashes, see EyeColors.
+    exposure: factor on all but the lashes, see EyeColors. tint: (3,) the light's, see light_tint.
     """
     color = np.zeros((len(head.vertices), 3), np.float32)
     teeth = head.vertex_part == TEETH
@@ -64,7 +75,7 @@ def paint_parts(linear: np.ndarray, head: HeadModel, texels: Atlas, exposure: fl
     front = head.vertices[teeth, 2].max(initial=-np.inf)  # not every head has teeth, nor a tongue
     along = 1 - (1 - ARCH_DARKEST) * np.clip((front - head.vertices[:, 2] - ARCH_LIT_M) / ARCH_FADE_M, 0, 1)
     color[teeth] *= along[teeth, None]
-    color *= exposure
+    color *= exposure * tint
     color[head.vertex_part == LASHES] = LASH
     part = head.part[texels.raster.triangle]
     chosen = np.flatnonzero(np.isin(part, (TEETH, TONGUE, LASHES)))
@@ -75,7 +86,8 @@ def paint_parts(linear: np.ndarray, head: HeadModel, texels: Atlas, exposure: fl
     values = texels.raster.interpolate(head.faces, values, rows)
     crown = values[:, 6] < 0.5
     rows = rows[crown]
-    linear[rows] = crown_color(values[crown, 0], values[crown, 1]) * values[crown, 2:5] * (values[crown, 5:6] * exposure)
+    shade = values[crown, 2:5] * values[crown, 5:6]
+    linear[rows] = crown_color(values[crown, 0], values[crown, 1]) * shade * (exposure * tint**TOOTH_TINT)
 
 
 def crown_color(across: np.ndarray, height: np.ndarray) -> np.ndarray:
@@ -150,7 +162,7 @@ def _tongue(head: HeadModel, tongue: np.ndarray) -> np.ndarray:
     return TONGUE_COLOR * (TONGUE_DARKEST**behind * side * groove)[:, None]
 
 
-def inner_mouth_color(texture: np.ndarray, head: HeadModel, texels: Atlas, exposure: float) -> np.ndarray:
+def inner_mouth_color(texture: np.ndarray, head: HeadModel, texels: Atlas, exposure: float, tint: np.ndarray) -> np.ndarray:
     """The encoded texture (R, 3) of the node texels with the mouth's wet inside painted, darker with depth."""
     inside = head.regions["inner_mouth"].astype(np.float32).copy()
     bag = head.vertex_part == MOUTH_BAG
@@ -158,5 +170,5 @@ def inner_mouth_color(texture: np.ndarray, head: HeadModel, texels: Atlas, expos
     raster = texels.raster
     share = np.clip(raster.interpolate(head.faces, inside, texels.on_graph) / INNER_LIP_RAMP, 0, 1)[:, None]
     shade = raster.interpolate(head.faces, _depth_shade(head), texels.on_graph)[:, None]
-    wet = (MOUTH_FRONT * exposure * shade) ** (1 / 2.2)
+    wet = (MOUTH_FRONT * exposure * tint * shade) ** (1 / 2.2)
     return texture * (1 - share) + share * wet
