@@ -10,6 +10,7 @@ from scipy.spatial import cKDTree
 
 from avatar3d.color import LUMA_BT709, srgb_to_linear
 from avatar3d.enrolment.photo.crop import WorkPicture
+from avatar3d.enrolment.photo.masks import large_parts
 from avatar3d.enrolment.skin.surface import NodeGraph, depth_map
 from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.mediapipe import BROWS, CHIN, LEFT_EYE, LIPS_INNER, LIPS_OUTER, RIGHT_EYE
@@ -26,7 +27,7 @@ SILHOUETTE_M = 0.0022  # pixels nearer than this to an occluding edge may show t
 SILHOUETTE_STEP_M = 0.014  # where the edge stands this far in front
 COVER_MARGIN_M = 0.002
 HAIR_MARGIN_M = 0.0015
-MATTE_MARGIN_M = 0.0025
+MATTE_MARGIN_M, EAR_MATTE_MARGIN_M = 0.0025, 0.0010  # an ear's rim is not wider, and of its own colour
 MATTE_FROM, MATTE_FULL = 0.6, 0.9
 # The half of a face that lies in black gives no colour where the other half is lit: of the face's bright skin, how dark and how
 # bright that is, over a blur wider than brows.
@@ -50,6 +51,10 @@ GATE_FACING, FLANK_M = 0.5, 0.05
 RIM_FACING, RIM_M = 0.7, 0.03  # skin turned away this far and this far off the middle catches light from behind the head
 MAX_SHADE_FACTOR = 2.5  # of lightness, up to which the hue of an ear's hollows is told
 WIDE_MARGIN = 1.5  # of both gates: blood shines through ears, and a forehead between hair and brows is mostly pale
+# An ear is redder than the face by up to this factor of what else may differ, and as bright as its lit skin (percentile).
+EAR_RED, EAR_BRIGHT = 3.0, 97.0
+# Dark patches so large (mm²), under this share of the face's brightness, are hair or cloth beside an ear and none of its hollows.
+EAR_DARK, EAR_HOLLOW_MM2, EAR_DARK_MARGIN_M = 0.22, 60.0, 0.0008
 GATE_BRIGHTER = 1.3  # nothing outside the face is this much brighter than it: collars, backdrops
 
 
@@ -138,7 +143,11 @@ def look_at_photo(
         beside_hair = sample(_dilated(hair_alpha.astype(np.float32), HAIR_SHADOW_M * 1000 * mm_px), pixels) > 0.3
         weight *= np.clip(1 - HAIR_GAIN * hair, 0, 1)
     if matte is not None:
-        edge = sample(-_dilated(-matte.astype(np.float32), MATTE_MARGIN_M * 1000 * mm_px), pixels)
+        edge, near = (
+            sample(-_dilated(-matte.astype(np.float32), margin * 1000 * mm_px), pixels)
+            for margin in (MATTE_MARGIN_M, EAR_MATTE_MARGIN_M)
+        )
+        edge = np.where(regions["ears"] > 0.5, near, edge)
         weight *= np.clip((edge - MATTE_FROM) / (MATTE_FULL - MATTE_FROM), 0, 1)
     if matte is None or hair_alpha is None:
         weight *= regions["face"]
@@ -173,6 +182,9 @@ def look_at_photo(
     # Rim light on a flank turned away is no colour of the skin.
     flank = (facing < GATE_FACING) & (np.abs(graph.rest[:, 0]) > FLANK_M)
     ears = regions["ears"] > 0.5
+    if ears.any() and core.any():
+        dark = _dark_patches(picture, float(np.median(colour[core] @ LUMA_BT709)), mm_px)
+        weight = np.where(ears, weight * (1 - sample(dark, pixels)), weight)
     rim = (facing < RIM_FACING) & (np.abs(graph.rest[:, 0]) > RIM_M)
     gates = _Gates(outer | flank | beside_hair, beside_hair & (brows == 0), ears, rim, beside_hair | ears, hair > 0.95)
     # A beard is of no face's colour, and belongs to it; a neck in the chin's shadow no more.
@@ -216,6 +228,13 @@ def _neck_seen(
     brightness = linear @ LUMA_BT709
     brightest = np.percentile(brightness[face > 0.3], 95)
     return sample(inside, pixels) * np.clip(2 * (NECK_BRIGHTER * brightest - brightness) / brightest, 0, 1)
+
+
+def _dark_patches(picture: WorkPicture, brightness: float, mm_px: float) -> np.ndarray:
+    """(H, W) f32 in [0, 1]: what is far darker than skin of a linear `brightness`, over more than the hollow of an ear."""
+    light = _blurred(srgb_to_linear(picture.rgb) @ LUMA_BT709.astype(np.float32), 0.5 * mm_px)
+    patches = large_parts(light < EAR_DARK * brightness, EAR_HOLLOW_MM2 * mm_px**2)
+    return _dilated(patches.astype(np.float32), EAR_DARK_MARGIN_M * 1000 * mm_px)
 
 
 def _unfolding(posed: np.ndarray, head: HeadModel) -> np.ndarray:
@@ -335,13 +354,16 @@ def _gated(weight: np.ndarray, linear: np.ndarray, core: np.ndarray, gates: _Gat
     spread = np.maximum(1.48 * np.median(np.abs(lab[core] - middle), axis=0), (4, 2, 2))
     colourless = np.ptp(np.percentile(lab[core, 1:], (5, 95), axis=0), axis=0).max() < GREY_CHROMA
     distance = np.sqrt((((lab - middle) / spread / (1 if colourless else GATE_LIGHTNESS, 1, 1)) ** 2).sum(1))
-    if not colourless:
-        # The hollows of an ear are darker, and as much paler in chroma.
-        lit = np.clip(middle[0] / np.maximum(lab[:, 0], 1e-3), 1, MAX_SHADE_FACTOR)[:, None]
-        of_hue = np.sqrt((((lit * lab[:, 1:] - middle[1:]) / spread[1:]) ** 2).sum(1))
-        distance = np.where(gates.ears & (lab[:, 0] < middle[0]), np.minimum(distance, of_hue), distance)
     margin = np.where(gates.narrow, WIDE_MARGIN, 1)
-    bright = lab[:, 0] > middle[0] + margin * GATE_BRIGHTER * spread[0]
+    brightest = middle[0] + margin * GATE_BRIGHTER * spread[0]
+    if not colourless:
+        # The hollows of an ear are darker, and as much paler in chroma; all of it is redder.
+        lit = np.clip(middle[0] / np.maximum(lab[:, 0], 1e-3), 1, MAX_SHADE_FACTOR)[:, None]
+        off = (lit * lab[:, 1:] - middle[1:]) / spread[1:]
+        off[:, 0] /= np.where(off[:, 0] > 0, EAR_RED, 1)
+        distance = np.where(gates.ears, np.minimum(distance, np.sqrt((off**2).sum(1))), distance)
+        brightest = np.where(gates.ears, np.maximum(brightest, np.percentile(lab[core, 0], EAR_BRIGHT)), brightest)
+    bright = lab[:, 0] > brightest
     alien = (distance > margin * GATE) | bright
     darker_hair = middle[0] - np.median(lab[gates.hair, 0]) if gates.hair.any() else 0.0
     if darker_hair > 0:
