@@ -8,9 +8,12 @@ from itertools import product
 import cv2
 import numpy as np
 
+from avatar3d.camera import Camera
 from avatar3d.enrolment.photo.crop import WorkPicture
+from avatar3d.enrolment.photo.masks import closed, grown
 from avatar3d.enrolment.photo.segment import Segmentation
 from avatar3d.enrolment.shape.outline import drawn, face_coloured
+from avatar3d.enrolment.skin.surface import depth_map
 from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import SKIN, HeadModel
 
@@ -29,6 +32,11 @@ MATTE_LEVEL = 0.5
 # An ear is there to be met where this share of it, as the model lays it, has the face's colour: hair beside the face that no
 # mask knows, a scarf, a neighbour are no ear.
 BARE_SHARE = 0.5
+# An ear that the cheek hides says nothing by its outline: of its surface this share at least lies before everything else.
+MIN_SEEN, OCCLUSION_M = 0.2, 0.004
+# What of the person is an ear's skin: the face's colour, or redder; hollows narrower than this are filled. A collar is none.
+# And its rim, whose colour is mixed with what lies behind.
+HOLLOW_PX, RIM_PX = 9.0, 5.0
 
 
 def fit_ears(fit: FaceFit, head: HeadModel, work: WorkPicture, segmentation: Segmentation) -> FaceFit:
@@ -94,11 +102,11 @@ class _Side:
         near = np.sign(fit.vertices[:, 0]) == sign
         lobe = head.faces[(head.part == SKIN) & ear[head.faces].all(1)]
         model = drawn(work.camera.project(fit.vertices.astype(np.float64))[0][lobe], box.shape) & box & ~hair
-        bare = face_coloured(work.rgb, segmentation.face_mask)
-        if not model.any() or bare[model].mean() < BARE_SHARE:
+        bare = face_coloured(work.rgb, segmentation.face_mask, redder=True)
+        if not model.any() or bare[model].mean() < BARE_SHARE or _seen_share(fit, head, work.camera, ear) < MIN_SEEN:
             return None
         faces = head.faces[(head.part == SKIN) & near[head.faces].all(1)]
-        return cls(faces, work, segmentation.matte > MATTE_LEVEL, box & ~hair)
+        return cls(faces, work, (segmentation.matte > MATTE_LEVEL) & closed(grown(bare, RIM_PX), HOLLOW_PX), box & ~hair)
 
     def mismatch(self, vertices: np.ndarray) -> float:
         """Share of the judged pixels that only one of model and photo covers."""
@@ -108,3 +116,11 @@ class _Side:
         within = (corners[..., 0].max(1) > xs.min()) & (corners[..., 0].min(1) < xs.max())
         within &= (corners[..., 1].max(1) > ys.min()) & (corners[..., 1].min(1) < ys.max())
         return float((drawn(corners[within], self._judged.shape) ^ self._person)[self._judged].mean())
+
+
+def _seen_share(fit: FaceFit, head: HeadModel, camera: Camera, ear: np.ndarray) -> float:
+    """Share of the vertices (V,) bool that nothing of the head hides from the camera."""
+    surface = depth_map(fit.vertices.astype(np.float64), head.faces[head.part == SKIN], camera)
+    pixels, depth = camera.project(fit.vertices[ear].astype(np.float64))
+    column, row = (np.clip(pixels.astype(int), 0, (camera.width - 1, camera.height - 1))).T
+    return float((depth < surface[row, column] + OCCLUSION_M).mean())

@@ -37,6 +37,7 @@ AGREE_REACH_M, AGREE_M = 0.020, 0.004
 LOWEST = 0.05  # on the face's axis (0 chin, 1 top of the forehead): below it come collars
 PLAIN_FROM = 0.35  # under this height the outline must be of the face's colour too: a beard of another's, a collar
 COLOUR_SPREAD = 3.0  # robust deviations of the face's colour that still pass for skin
+EAR_RED = 3.0  # by so much redder an ear may be than other skin may differ
 HAIR_NEAR_PX, HAIR_FROM = 4.0, 0.3  # an outline with hair, a hat or a hand this near is theirs
 FEATURES_M = (0.010, 0.026)  # distance to eyes, brows, nose and lips from which on skin moves, and moves freely
 MATTE_LEVEL = 0.5
@@ -149,11 +150,14 @@ def drawn(corners_px: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return covered > 0
 
 
-def face_coloured(rgb: np.ndarray, face: np.ndarray) -> np.ndarray:
-    """(H, W) bool: the face's own chroma, at any lightness that shade under a chin may have."""
+def face_coloured(rgb: np.ndarray, face: np.ndarray, redder: bool = False) -> np.ndarray:
+    """(H, W) bool: the face's own chroma, at any lightness that shade under a chin may have; `redder`: or as red as an ear."""
     lab = cv2.cvtColor(cv2.GaussianBlur(rgb, (0, 0), 1.5), cv2.COLOR_RGB2LAB).astype(np.float32)
     if not face.any():
         return np.zeros(face.shape, bool)
     middle = np.median(lab[face], axis=0)
     spread = np.maximum(1.48 * np.median(np.abs(lab[face] - middle), axis=0), (8.0, 3.0, 3.0)) * (2.0, 1.0, 1.0)
-    return (((lab - middle) / spread) ** 2).sum(-1) < COLOUR_SPREAD**2
+    off = (lab - middle) / spread
+    if redder:
+        off[..., 1] /= np.where(off[..., 1] > 0, EAR_RED, 1)
+    return (off**2).sum(-1) < COLOUR_SPREAD**2
