@@ -61,8 +61,9 @@ HAT_ENDS, HAT_ENDS_PX = 0.7, 61.0  # lowest height of a hat's ends over the ears
 # Bands of a hat may have the skin's colour; above this height no skin lies between them
 HAT_BANDS_PX, FOREHEAD_TOP_HAT = 27.0, 1.05
 HAT_OPEN_PX, MIN_HAT_PX, HAT_BRIM_PX = 11.0, 1200.0, 15.0
-# Of a hat, away from its rim, three quarters are under this to the hair network (of 14 hats .008 at most); hair that it misses, blurred
-# or before a bright sky, it still doubts (.033 and .15 of two that passed for hats).
+# Of a plain hat, away from its rim, three quarters are under this to the hair network (of 14 .008 at most); hair that it misses,
+# blurred or before a bright sky, it still doubts (.033 and .15 of two that passed for hats). Knitting of hair's colour it doubts too
+# (.08 to .3 of three in ten): that becomes hair, which is the commoner of the two.
 HAT_CORE_PX, HAT_DOUBT = 9.0, 0.016
 BIN = 12  # of the 8-bit Lab in which colours of backdrop and hat are compared
 
