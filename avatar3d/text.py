@@ -64,7 +64,7 @@ def printable_stderr() -> Iterator[None]:
     if before is None:  # a process without one
         yield
         return
-    sys.stderr = PrintableStream(before)  # type: ignore[assignment]
+    sys.stderr = PrintableStream(before)
     try:
         yield
     finally:

@@ -9,8 +9,9 @@ from typing import Any
 from avatar3d.avatar import Avatar
 from avatar3d.bench.measure import talking
 from avatar3d.bench.parity import pictures_psnr_db, views
+from avatar3d.choices import Form
 from avatar3d.errors import Avatar3dError
-from avatar3d.rendering.frame import Form, RenderOptions
+from avatar3d.rendering.frame import RenderOptions
 from avatar3d.rendering.opengl.autotune import Trial, alternatives, contenders
 from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer

@@ -10,6 +10,7 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import HEAD_MIDDLE_M, Camera
+from avatar3d.choices import Form
 from avatar3d.enrolment.assembly import assemble
 from avatar3d.enrolment.hair.assemble import HairResult
 from avatar3d.enrolment.photo.crop import WorkPicture, crop
@@ -20,7 +21,7 @@ from avatar3d.enrolment.verdict import TURNED_DEG, portraits
 from avatar3d.enrolment.worn.attach import put_on
 from avatar3d.fitting.fit import FaceFit
 from avatar3d.motion.code import ARKIT_NAMES, MotionCode
-from avatar3d.rendering.frame import Form, RenderOptions
+from avatar3d.rendering.frame import RenderOptions
 from avatar3d.rendering.reference.renderer import ReferenceRenderer
 
 Picture = tuple[str, np.ndarray]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 
 from avatar3d import __version__
+from avatar3d.choices import Form
 from avatar3d.enrolment.assembly import assemble
 from avatar3d.enrolment.field.train import train
 from avatar3d.enrolment.field.view_term import settle_texture
@@ -41,7 +42,7 @@ from avatar3d.generator import generator_of, paint
 from avatar3d.generator.protocol import PhotoEvidence
 from avatar3d.glb import write_glb
 from avatar3d.photo import given_photo
-from avatar3d.rendering.frame import Form, RenderOptions
+from avatar3d.rendering.frame import RenderOptions
 from avatar3d.rendering.reference.fragments import fragments_kept
 from avatar3d.rendering.reference.renderer import ReferenceRenderer
 

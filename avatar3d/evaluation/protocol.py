@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from avatar3d.avatar import PART_LASH, PART_LENS, PART_SKIN, Avatar
-from avatar3d.camera import DEFAULT_IPD_M, HEAD_MIDDLE_M, Camera, stereo_pair
+from avatar3d.camera import HEAD_MIDDLE_M, Camera, stereo_pair
+from avatar3d.choices import DEFAULT_IPD_M
 from avatar3d.color import linear_to_srgb
 from avatar3d.evaluation import controls
 from avatar3d.evaluation.correspondence import Correspondences, EyePicture, correspond

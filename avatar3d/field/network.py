@@ -133,7 +133,7 @@ class NeuralField(torch.nn.Module):
         """(N, L·F) features of positions (N, 3) metres."""
         unit = ((positions.to(self.box_min.device) - self.box_min) / self.box_extent).clamp(0, 1)
         if self.implementation == "numba":
-            return _NumbaEncoding.apply(unit, self.tables, self.resolutions)
+            return _NumbaEncoding.apply(unit, self.tables, self.resolutions)  # type: ignore[no-untyped-call]
         if self.implementation == "tcnn":
             return self.grid(unit)
         return encode_torch(unit, self.tables, self.resolutions)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
+from types import ModuleType
 
 import numpy as np
 
@@ -27,10 +29,8 @@ class UvRaster:
 
     def interpolate(self, faces: np.ndarray, attribute: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
         """(N, ...) f32 value of a vertex attribute (V, ...) at each listed texel, or at those of `rows` only."""
-        from avatar3d.field.loops import mix
-
         table = np.asarray(attribute, np.float32).reshape(len(attribute), -1)
-        mixed = mix(table, faces, self.triangle[rows], self.barycentric[rows])
+        mixed = _loops().mix(table, faces, self.triangle[rows], self.barycentric[rows])
         return mixed.reshape(len(mixed), *attribute.shape[1:])
 
     def take(self, chosen: np.ndarray) -> UvRaster:
@@ -44,14 +44,23 @@ class UvRaster:
         return texture.reshape(*self.shape, *values.shape[1:])
 
 
+def _loops() -> ModuleType:
+    """The compiled loops, or where numba is not installed, as a viewer need not have it, the same in numpy."""
+    if find_spec("numba") is None:
+        from avatar3d.field import plain_loops
+
+        return plain_loops
+    from avatar3d.field import loops
+
+    return loops
+
+
 def _raster(uv: np.ndarray, faces: np.ndarray, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Texels (N,) whose centre a face holds, that face (N,) (the last of several), and the place in it (N, 3) f32."""
-    from avatar3d.field.loops import hold_texels
-
     height, width = size
     owner = np.full((height, width), -1)
     barycentric = np.zeros((height, width, 3), np.float32)
-    hold_texels(uv[faces] * np.array([width, height], np.float64), owner, barycentric)
+    _loops().hold_texels(uv[faces] * np.array([width, height], np.float64), owner, barycentric)
     texel = np.flatnonzero(owner.reshape(-1) >= 0)
     return texel, owner.reshape(-1)[texel], barycentric.reshape(-1, 3)[texel]
 

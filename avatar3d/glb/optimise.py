@@ -9,7 +9,8 @@ import numpy as np
 
 from avatar3d.errors import InputError
 from avatar3d.files import check_writable
-from avatar3d.glb import EXTENSION, parse_glb, write_glb
+from avatar3d.glb import parse_glb, write_glb
+from avatar3d.glb.extension import EXTENSION
 from avatar3d.glb.gltf_reader import GltfReader, read_file
 
 

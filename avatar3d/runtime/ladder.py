@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
+from avatar3d.choices import RUNGS
 from avatar3d.errors import InputError
-from avatar3d.runtime.governor import RUNGS, Change, GovernorConfig, GovernorState, Level, Observation, start, step
+from avatar3d.runtime.governor import Change, GovernorConfig, GovernorState, Level, Observation, start, step
 from avatar3d.runtime.sensors import Reading, hottest, resident_mb
 
 SENSOR_EVERY_S = 1.0  # temperatures move slowly, and reading them costs a millisecond

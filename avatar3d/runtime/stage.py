@@ -10,7 +10,7 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
-from avatar3d.choices import DEFAULT_DISTANCE_M
+from avatar3d.choices import DEFAULT_DISTANCE_M, RUNGS
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.culling.screen_region import ScreenRegion
 from avatar3d.rendering.frame import RenderOptions
@@ -24,7 +24,7 @@ from avatar3d.rendering.opengl.panel import Panel, panel_place
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer
 from avatar3d.rendering.opengl.stereo import Stereo
 from avatar3d.rendering.scene import Scene
-from avatar3d.runtime.governor import RUNGS, GovernorConfig, Level
+from avatar3d.runtime.governor import GovernorConfig, Level
 from avatar3d.runtime.placement import Placement, nearest_m, presence, side_by_side
 from avatar3d.runtime.views import EyeView, camera_of, cropped, equal_sized
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from avatar3d.choices import RUNGS
 from avatar3d.rendering.opengl.panel import LINES, wrapped
 from avatar3d.runtime.cast import Cast
-from avatar3d.runtime.governor import RUNGS, GovernorConfig
+from avatar3d.runtime.governor import GovernorConfig
 from avatar3d.runtime.ladder import Ladder
 from avatar3d.runtime.status import EVERY_S, Status
 

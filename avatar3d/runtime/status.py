@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from avatar3d.runtime.governor import RUNGS, Change, Level
+from avatar3d.choices import RUNGS
+from avatar3d.runtime.governor import Change, Level
 
 EVERY_S = 0.25  # text that changes faster cannot be read
 RECENT_S = 8.0  # how long the cause of a change is told

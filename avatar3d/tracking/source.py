@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from avatar3d.choices import DIALECTS
 from avatar3d.errors import InputError
 from avatar3d.head.protocol import MorphableModel
 from avatar3d.head.registry import head_of
 from avatar3d.motion.calibrate import Calibration, read_calibration
 from avatar3d.motion.code import MotionCode
-from avatar3d.motion.retarget import DIALECTS, HEAD, NETWORK
+from avatar3d.motion.retarget import HEAD, NETWORK
 from avatar3d.motion.sources.base import SourceBase, Spec
 from avatar3d.text import whole_number
 from avatar3d.tracking import MAX_CAMERA, MAX_FACES, frames

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from avatar3d.camera import Camera
-from avatar3d.choices import DEFAULT_DISTANCE_M
+from avatar3d.choices import DEFAULT_DISTANCE_M, RUNGS
 from avatar3d.color import srgb_to_linear
 from avatar3d.media import save_picture
 from avatar3d.motion.code import WEIGHT_COUNT, MotionCode
 from avatar3d.rendering.opengl.autotune import BUDGET_S
 from avatar3d.rendering.scene import Scene
 from avatar3d.runtime.cast import Cast
-from avatar3d.runtime.governor import RUNGS, GovernorConfig, Level
+from avatar3d.runtime.governor import GovernorConfig, Level
 from avatar3d.runtime.live import LiveHeads, StageSettings
 from avatar3d.runtime.placement import Placement, half_width_m
 from avatar3d.runtime.stage import EYES, drawn_size

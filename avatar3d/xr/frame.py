@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from avatar3d.camera import Camera
+from avatar3d.choices import RUNGS
 from avatar3d.files import write_bytes
 from avatar3d.media import save_picture
-from avatar3d.runtime.governor import RUNGS, Level
+from avatar3d.runtime.governor import Level
 from avatar3d.runtime.live import LiveHeads, Posed
 from avatar3d.runtime.trace import Trace
 from avatar3d.runtime.views import EyeView

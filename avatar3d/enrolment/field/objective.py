@@ -127,8 +127,8 @@ class WrittenObjective:
     def __init__(self, field: NeuralField, options: TrainOptions) -> None:
         self._field, self._options = field, options
         self._box = field.box_min.numpy(), field.box_extent.numpy()
-        self._weights = [layer.weight.detach().numpy() for layer in field.layers]  # type: ignore[union-attr, operator]
-        self._biases = [layer.bias.detach().numpy() for layer in field.layers]  # type: ignore[union-attr, operator]
+        self._weights = [layer.weight.detach().numpy() for layer in field.layers]  # type: ignore[operator]
+        self._biases = [layer.bias.detach().numpy() for layer in field.layers]  # type: ignore[operator]
 
     def step(self, pixels: list[PixelBatch], points: PointBatch) -> float:
         """See Objective."""
@@ -218,4 +218,4 @@ def _rest(d: np.ndarray, motion: np.ndarray) -> np.ndarray:
 
 
 def _keep(layer: torch.nn.Module, weight: np.ndarray, bias: np.ndarray) -> None:
-    layer.weight.grad, layer.bias.grad = torch.from_numpy(weight), torch.from_numpy(bias)  # type: ignore[union-attr, assignment]
+    layer.weight.grad, layer.bias.grad = torch.from_numpy(weight), torch.from_numpy(bias)

@@ -35,7 +35,7 @@ def cell_centres(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
     """(theta (rows, columns), colatitude (rows, columns)) of a map's or texture's cell centres."""
     theta = ((np.arange(columns) + 0.5) / columns * 2 - 1) * np.pi
     colatitude = (np.arange(rows) + 0.5) / rows * MAX_COLATITUDE_RAD
-    return tuple(np.meshgrid(theta, colatitude))  # type: ignore[return-value]
+    return tuple(np.meshgrid(theta, colatitude))
 
 
 def sample(values: np.ndarray, theta: np.ndarray, colatitude: np.ndarray, order: int = 1) -> np.ndarray:

@@ -90,7 +90,7 @@ class Segmentation:
 
     def __post_init__(self) -> None:
         if self.labels is None:
-            object.__setattr__(self, "labels", Labels.none(self.matte.shape))  # type: ignore[arg-type]
+            object.__setattr__(self, "labels", Labels.none(self.matte.shape))
         if self.person is None:
             object.__setattr__(self, "person", self.matte)
 

@@ -138,7 +138,7 @@ class _Judge:
 def _agrees(places: np.ndarray, step: np.ndarray, found: np.ndarray) -> np.ndarray:
     """(M,) bool: whose step (M,) is near the median of those found within AGREE_REACH_M of its place (M, 3)."""
     near = (_distances(places, places) < AGREE_REACH_M) & found
-    middle = np.ma.median(np.ma.masked_array(np.broadcast_to(step, near.shape), ~near), axis=1).filled(0.0)
+    middle = np.ma.median(np.ma.masked_array(np.broadcast_to(step, near.shape), ~near), axis=1).filled(0.0)  # type: ignore[no-untyped-call]
     return np.abs(step - middle) < AGREE_M
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from avatar3d.choices import DIALECTS
 from avatar3d.errors import InputError
-from avatar3d.motion.retarget import DIALECTS
 from avatar3d.motion.sources.base import (
     NEEDED_BY_COMMANDS,
     MotionSource,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from avatar3d.avatar import Avatar, FieldParams
+from avatar3d.choices import FORMS, Form
 from avatar3d.color import srgb_to_linear
 from avatar3d.errors import InputError
 from avatar3d.field.definition import first_layer, from_first_layer
@@ -19,7 +20,6 @@ from avatar3d.field.projection import MEAN_DIRECTIONS, cosine_directions
 from avatar3d.field.rebake import Moving
 from avatar3d.field.shells import UvRaster, uv_raster
 from avatar3d.rendering.culling.backface import corner_planes
-from avatar3d.rendering.frame import FORMS, Form
 from avatar3d.rendering.scene import Layout, shade_of, vertex_normals
 
 DIRECTIONS = cosine_directions(MEAN_DIRECTIONS)  # the mean is taken over

@@ -20,12 +20,12 @@ from typing import Annotated, Any
 from avatar3d import __version__
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera, stereo_pair
-from avatar3d.choices import TUNING_MODES
+from avatar3d.choices import TUNING_MODES, Form
 from avatar3d.errors import Avatar3dError, InputError
 from avatar3d.files import check_writable, write_bytes
 from avatar3d.motion.code import MotionCode
 from avatar3d.progress import ProgressBar, ProgressCallback, silent
-from avatar3d.rendering.frame import Form, RenderOptions
+from avatar3d.rendering.frame import RenderOptions
 from avatar3d.rendering.opengl.draw_strategy import VALUES, DrawStrategy, possible
 from avatar3d.rendering.opengl.layers import LayeredTarget, offered
 from avatar3d.rendering.opengl.renderer import RealtimeRenderer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+from avatar3d.choices import Form
 from avatar3d.errors import InputError
-from avatar3d.rendering.frame import Form
 
 # The values of each choice; the first is drawn where nothing was measured, and is the fastest on a software driver.
 VALUES: dict[str, tuple[str, ...]] = {

@@ -16,10 +16,11 @@ import numpy as np
 
 from avatar3d.avatar import Avatar
 from avatar3d.camera import Camera
+from avatar3d.choices import Form
 from avatar3d.errors import InputError
 from avatar3d.motion.code import MotionCode
 from avatar3d.rendering.culling.screen_region import ScreenRegion
-from avatar3d.rendering.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Form, Frame, RenderOptions, box_filter
+from avatar3d.rendering.frame import SURFACE_HAIR, SURFACE_HEAD, SURFACE_NONE, Frame, RenderOptions, box_filter
 from avatar3d.rendering.lod.level import COARSEST_LOD
 from avatar3d.rendering.opengl.avatar.gpu_avatar import GpuAvatar
 from avatar3d.rendering.opengl.avatar.programs import VariantPrograms

@@ -9,10 +9,11 @@ from functools import cache
 import numpy as np
 import torch
 
+from avatar3d.choices import Form
 from avatar3d.color import srgb_to_linear
 from avatar3d.field.loops import bilinear
 from avatar3d.field.network import NeuralField
-from avatar3d.rendering.frame import SURFACE_HEAD, Form
+from avatar3d.rendering.frame import SURFACE_HEAD
 from avatar3d.rendering.lod.fold import VertexField, available_form, folded_hair, hair_field, skin_detail, skin_field
 from avatar3d.rendering.reference.fragments import Fragments
 from avatar3d.rendering.scene import BACK_FACE_SHADE, Scene, view_directions

@@ -79,7 +79,7 @@ class AvatarBuffers:
     def morph(self) -> GpuMorph:
         """What poses the head on the GPU, made at the first use."""
         scope = self._scope
-        return scope.once(  # type: ignore[no-any-return]
+        return scope.once(
             "morph",
             lambda: scope.keep(GpuMorph(scope.context, self._avatar, self._layout, self.posed_buffer, self.hair_shade)),
         )
@@ -95,7 +95,7 @@ class AvatarBuffers:
         scope = self._scope
 
         def array(values: Any, channels: int = 1) -> BufferTexture:
-            return scope.keep(BufferTexture(scope.context, values, channels))  # type: ignore[no-any-return]
+            return scope.keep(BufferTexture(scope.context, values, channels))
 
         return {
             "moving": scope.once("moving", lambda: array(self.posed_buffer)),

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from avatar3d.avatar import Avatar
-from avatar3d.rendering.frame import Form, Precision, RenderOptions
+from avatar3d.choices import Form
+from avatar3d.rendering.frame import Precision, RenderOptions
 from avatar3d.rendering.lod.fold import available_form
 from avatar3d.rendering.opengl.draw_strategy import DrawStrategy
 from avatar3d.rendering.opengl.stereo import EYES, Stereo
