@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from make_avatar import synthetic_avatar
 
+from avatar3d.enrolment.hair import refine
 from avatar3d.enrolment.hair.refine import _carried_on, _without_pits, refine_hair
 from avatar3d.enrolment.photo.metrics import masked_psnr_db
 from avatar3d.generator.protocol import PhotoEvidence
@@ -41,6 +42,17 @@ def test_the_photos_hair_is_reproduced_where_the_photo_shows_it(staged):
         for head in (avatar, refine_hair(avatar, evidence))
     )
     assert after > before + 6
+
+
+def test_locks_grown_over_the_hair_leave_its_photo_as_it_is_at_the_photos_own_view(staged, monkeypatch):
+    avatar, evidence, _ = staged
+    monkeypatch.setattr(refine, "dress", lambda color, growth: np.full_like(color, color.mean()))
+    inside = cv2.erode((evidence.hair_alpha > 0.9).astype(np.uint8), np.ones((9, 9), np.uint8)) > 0
+    bare, dressed = (
+        masked_psnr_db(drawn(head, evidence.camera).to_srgb8((128, 128, 128)), evidence.rgb, inside)
+        for head in (refine_hair(avatar, evidence), refine_hair(avatar, evidence, object()))
+    )
+    assert dressed > bare - 2
 
 
 def test_shape_skin_and_opacity_classes_stay(staged):

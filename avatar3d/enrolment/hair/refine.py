@@ -36,12 +36,12 @@ OPAQUE_DEPTH = 5.5  # optical depth that counts as opaque
 TONE_ROWS, TONE_COLUMNS = 72, 128  # grid on which the change of tone is carried on
 TONE_SCREEN = 0.001  # of that grid's harmonic fill: fades over some 30 cells, half way around the head
 TONE_OFFSET, MAX_TONE_CHANGE = 0.02, 0.8
-# A gap in the hair that its own shade blackens is one view's: turned to the light it is a hole. Pits end this far under the
-# tone around them.
-PIT_TONE, MAX_PIT_TONE, PIT_REACH = 0.5, 0.85, 0.07  # reach: of the texture's height
-# To the photo's camera, between which a colour seen in the photo begins to be believed; and the same once strands were grown over
-# what is seen edge-on, which then stay.
-SEEN_COSINE, SETTLED_COSINE = (0.14, 0.32), (0.48, 0.72)
+# A gap in the hair that its own shade blackens is one view's: turned to the light it is a hole. From the first on under the tone
+# around them pits are flattened, so that they end at the second: dark enough for a parting, which is as dark in any view.
+PIT_TONE, MAX_PIT_TONE, PIT_REACH = 0.8, 1.3, 0.07  # reach: of the texture's height
+# To the photo's camera, between which a colour seen in the photo begins to be believed; the same of its difference from strands
+# grown over what is seen edge-on, and from those with a field over them.
+SEEN_COSINE, DRESSED_COSINE, SETTLED_COSINE = (0.14, 0.32), (0.18, 0.58), (0.48, 0.72)
 
 
 def refine_hair(avatar: Avatar, evidence: PhotoEvidence, growth: HairGrowth | None = None) -> Avatar:
@@ -52,11 +52,13 @@ def refine_hair(avatar: Avatar, evidence: PhotoEvidence, growth: HairGrowth | No
     """
     if avatar.hair is None or evidence.hair_alpha is None:
         return avatar
-    shells = _refined_opacity(avatar, evidence)
-    avatar = replace(avatar, hair=shells)
-    color = _refined_color(avatar, evidence, _in_hair_hue(evidence))
+    seen, photo = _visible(avatar, evidence), _in_hair_hue(evidence)
+    shells = _refined_opacity(avatar.hair, evidence, seen)
+    color = _refined_color(shells, evidence, seen, photo)
     if growth is not None:
         color = to_u8(linear_to_srgb(dress(srgb_to_linear(color), growth)))
+        # What was grown over the hair seen at a slant takes on the photo's colours pixel by pixel, and keeps what is finer.
+        color = _refined_color(replace(shells, color=color), evidence, seen, photo, DRESSED_COSINE)
     return replace(avatar, hair=replace(shells, color=color))
 
 
@@ -73,11 +75,9 @@ def settle_hair(avatar: Avatar, evidence: PhotoEvidence) -> Avatar:
         for form in ("live", "mesh")
     )
     seen = _visible(avatar, evidence)
-    facing = np.zeros(evidence.matte.size, np.float32)
-    np.maximum.at(facing, seen.pixel, seen.facing)
-    photo = smoothstep(*SETTLED_COSINE, facing).reshape(*evidence.matte.shape, 1)
+    photo = smoothstep(*SETTLED_COSINE, _facing(seen, evidence)).reshape(*evidence.matte.shape, 1)
     wanted = np.clip(mesh + photo * (_in_hair_hue(evidence) - mesh) - (live - mesh), 0, 1)
-    return replace(avatar, hair=replace(avatar.hair, color=_refined_color(avatar, evidence, wanted)))
+    return replace(avatar, hair=replace(avatar.hair, color=_refined_color(avatar.hair, evidence, seen, wanted)))
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,13 @@ def _visible(avatar: Avatar, evidence: PhotoEvidence) -> _Visible:
                     gather("d")[:, 2], opaque, skin & ~opaque)  # fmt: skip
 
 
+def _facing(seen: _Visible, evidence: PhotoEvidence) -> np.ndarray:
+    """(H · W,) largest cosine to the photo's camera of the hair in each pixel."""
+    facing = np.zeros(evidence.matte.size, np.float32)
+    np.maximum.at(facing, seen.pixel, seen.facing)
+    return facing
+
+
 def _bilinear(size: tuple[int, ...], uv: np.ndarray) -> sp.csr_matrix:
     """(N, rows · columns) matrix that samples a texture as the renderers do: what `sample_bilinear` computes, to be transposed."""
     rows, columns = size
@@ -146,15 +153,13 @@ def _bilinear(size: tuple[int, ...], uv: np.ndarray) -> sp.csr_matrix:
     return sp.csr_matrix((weight.ravel(), index.ravel(), start), (len(uv), rows * columns))
 
 
-def _refined_opacity(avatar: Avatar, evidence: PhotoEvidence) -> HairShells:
+def _refined_opacity(hair: HairShells, evidence: PhotoEvidence, seen: _Visible) -> HairShells:
     """Multiply the optical depth of the blended levels until they hide what the masks say (a multiplicative update, as in
     emission tomography: what is zero stays zero, and strands keep their contrast).
 
     Wanted over backdrop: the matte; over skin: the hair mask; over the opaque base nothing is asked.
     """
-    hair = avatar.hair
-    assert hair is not None and evidence.hair_alpha is not None
-    seen = _visible(avatar, evidence)
+    assert evidence.hair_alpha is not None
     matte = np.clip(evidence.matte, 0, 1).ravel()
     hairy = np.clip(evidence.hair_alpha, 0, 1).ravel()
     wanted = np.where(seen.skin, hairy, matte)
@@ -182,15 +187,15 @@ def _refined_opacity(avatar: Avatar, evidence: PhotoEvidence) -> HairShells:
     return replace(hair, opacity=opacity)
 
 
-def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) -> np.ndarray:
+def _refined_color(
+    hair: HairShells, evidence: PhotoEvidence, seen: _Visible, linear: np.ndarray, cosine: tuple[float, float] | None = None
+) -> np.ndarray:
     """(H, W, 3) u8 colour texture that shows the (h, w, 3) linear picture.
 
     Conjugate gradients on the change, smooth over neighbours and small where nothing asks for it.
     """
-    hair = avatar.hair
-    assert hair is not None and evidence.hair_alpha is not None
-    seen = _visible(avatar, evidence)
-    count = evidence.matte.size
+    assert evidence.hair_alpha is not None
+    count, facing = evidence.matte.size, _facing(seen, evidence)
     size = hair.color.shape[:2]
     alpha = np.ones(len(seen.level), np.float32)
     for level in range(1, len(hair.levels)):
@@ -204,9 +209,7 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) 
         through[seen.pixel[here]] *= 1 - alpha[here]
     sure = np.minimum(np.clip(evidence.matte, 0, 1), np.clip(evidence.hair_alpha, 0, 1)).ravel()
     sure = smoothstep(*SURE_HAIR, sure).astype(np.float32) * (through < 0.1)
-    believed = np.zeros(count, np.float32)
-    np.maximum.at(believed, seen.pixel, smoothstep(*SEEN_COSINE, seen.facing).astype(np.float32))
-    sure = sure * believed
+    sure = sure * smoothstep(*SEEN_COSINE, facing)
     kept = np.flatnonzero((weight > FAINT) & (sure[seen.pixel] > 0.01))
     if not len(kept):
         return hair.color
@@ -234,6 +237,8 @@ def _refined_color(avatar: Avatar, evidence: PhotoEvidence, linear: np.ndarray) 
     before = srgb_to_linear(hair.color).reshape(-1, 3)[free]
     laplacian = _laplacian(free, size)
     wanted = (scale[:, None] * target - matrix @ before).astype(np.float32)  # as the matrices: products of two kinds copy them
+    if cosine is not None:
+        wanted *= smoothstep(*cosine, facing[pixels])[:, None]
     transposed = matrix.T.tocsr()
 
     def apply(x: np.ndarray) -> np.ndarray:
