@@ -9,9 +9,10 @@ import numpy as np
 from avatar3d.avatar import HairShells
 from avatar3d.enrolment.hair.grid import MAX_COLATITUDE_RAD, blur, enlarge, ray_angles, ray_directions, sample
 from avatar3d.enrolment.hair.growth import HairGrowth
-from avatar3d.enrolment.hair.shape import COLUMNS, ROWS, HairShape, build_shape, look_up
-from avatar3d.enrolment.hair.texture import LEVELS, OCCLUSION, HairTexture, build_texture
+from avatar3d.enrolment.hair.shape import COLUMNS, ROWS, HairShape, build_shape
+from avatar3d.enrolment.hair.texture import COLOR_COLUMNS, COLOR_ROWS, LEVELS, OCCLUSION, HairTexture, build_texture
 from avatar3d.enrolment.photo.crop import WorkPicture
+from avatar3d.enrolment.photo.masks import look_up
 from avatar3d.enrolment.photo.segment import Segmentation
 from avatar3d.fitting.fit import FaceFit
 from avatar3d.geometry import smooth_normals
@@ -77,7 +78,9 @@ def build_hair(
                           shape.iou, list(seg.notes), shape=shape)  # fmt: skip
     depth = np.clip(SHELL_SHARE * shape.thickness, MIN_SHELL_M, MAX_SHELL_M)
     mesh = _Mesh.over(shape, depth)
-    texture = build_texture(work, bare, shape, mesh.cell_normals(), light, shading_power)
+    texture = build_texture(
+        work, bare, shape, mesh.cell_normals(), mesh.surface(COLOR_ROWS, COLOR_COLUMNS), light, shading_power
+    )
     shells = mesh.shells(texture)
     mask, tuck = _under_hair(fit.neutral_vertices, head, shape, depth, texture, work)
     return HairResult(shells, mask, texture.scalp_srgb.astype(np.float32), tuck, shape.error_m * 1e3, shape.error_px, shape.iou,
@@ -126,6 +129,15 @@ class _Mesh:
         middle = (grid[:-1, :-1] + grid[1:, :-1] + grid[:-1, 1:] + grid[1:, 1:]) / 4
         normals = enlarge(middle, ROWS, COLUMNS)
         return normals / np.maximum(np.linalg.norm(normals, axis=-1, keepdims=True), 1e-6)
+
+    def surface(self, rows: int, columns: int) -> np.ndarray:
+        """(rows, columns, 3) f32 points of the outline's level, as its flat triangles lie, at the cells of a texture."""
+        grid = (self.base + SURFACE_LEVEL * self.extent).astype(np.float32).reshape(MESH_ROWS + 1, MESH_COLUMNS + 1, 3)
+        y, x = ((np.arange(n) + 0.5) / n * cells for n, cells in ((rows, MESH_ROWS), (columns, MESH_COLUMNS)))
+        top, left = y.astype(int)[:, None], x.astype(int)[None]
+        fy, fx = ((at % 1).astype(np.float32) for at in (y[:, None, None], x[None, :, None]))
+        a, b, c, d = grid[top, left], grid[top + 1, left], grid[top + 1, left + 1], grid[top, left + 1]
+        return np.where(fy > fx, a + fy * (b - a) + fx * (c - b), a + fx * (d - a) + fy * (c - d))
 
     def shells(self, texture: HairTexture) -> HairShells:
         theta, colatitude = (self.uv[:, 0] * 2 - 1) * np.pi, self.uv[:, 1] * MAX_COLATITUDE_RAD

@@ -8,9 +8,10 @@ import cv2
 import numpy as np
 
 from avatar3d.enrolment.hair.grid import Harmonic, blur, cell_centres
-from avatar3d.enrolment.hair.shape import COLUMNS, ROWS, HairShape, look_up
+from avatar3d.enrolment.hair.shape import COLUMNS, ROWS, HairShape
 from avatar3d.enrolment.hair.strands import grain
 from avatar3d.enrolment.photo.crop import WorkPicture
+from avatar3d.enrolment.photo.masks import look_up
 from avatar3d.enrolment.photo.segment import Segmentation
 from avatar3d.geometry import smoothstep
 

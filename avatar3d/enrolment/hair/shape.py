@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
-from scipy.ndimage import map_coordinates, maximum_filter1d, minimum_filter1d
 from scipy.spatial import cKDTree
 
 from avatar3d.camera import Camera
 from avatar3d.enrolment.hair.curtain import hanging_curtain
 from avatar3d.enrolment.hair.grid import Harmonic, blur, cell_centres, enlarge, mirrored, ray_angles, ray_directions, sample
+from avatar3d.enrolment.hair.outline import OUTLINE_BINS, bare_skin, measure
 from avatar3d.enrolment.hair.strands import flow_step, grain, smear
 from avatar3d.enrolment.photo.crop import WorkPicture
+from avatar3d.enrolment.photo.masks import look_up
 from avatar3d.enrolment.photo.segment import Segmentation
 from avatar3d.geometry import smoothstep
 from avatar3d.head.mediapipe import CHIN
@@ -22,8 +22,7 @@ from avatar3d.head.model import SKIN, HeadModel
 ROWS, COLUMNS = 72, 128  # about 5 mm a cell on the head; finer shapes are the opacity's work
 ROUNDS = 14  # of outline and region; the outline error falls under 1 % of its change by then
 DAMPING = 0.45  # share of a round's new region that is taken
-OUTLINE_BINS = 360
-SPUR_BINS, SPUR_PX = 5, 3.0  # outline bumps narrower than this many bins and higher than this many pixels are cut off
+DRAWN_INSET_M = 0.0007  # hair is half opaque this far inside the outermost of its surface
 TURNED_DEG = 6.0  # from this yaw on one side of the head is seen better
 RELIEF_SHARE, MAX_RELIEF_M = 0.06, 0.0013  # height of locks where the photo does not show them, over the thickness
 MIN_THICKNESS_M, MAX_THICKNESS_M, MAX_HANGING_M = 0.0015, 0.070, 0.110  # the last where a curtain goes on below
@@ -38,6 +37,7 @@ EARS_COVERED, EAR_SEEN_SHARE = 0.3, 0.5
 SCALP_NEIGHBOURS, SCALP_SPREAD_RAD = 8, 0.03
 NAPE_BELOW_EAR_M, MAX_NAPE_M = 0.014, 0.030  # of the hair's end behind free ears, and how much lower the photo may show it
 NAPE_SHARE, NAPE_FULL_ABOVE_EAR_M = 0.12, 0.025  # of the thickness at the nape; full from this far above the ears
+NAPE_DEG, NAPE_CELLS = (110.0, 135.0), 3.5  # azimuths from which on hair ends on the neck; it thins over 3 cm toward its end
 CURTAIN_OVERLAP_M = 0.010  # hair over which a curtain hangs reaches so far below the ears
 SIDEBURN_M = 0.016  # under the ears' top an unseen sideburn ends
 ARCH_POINTS = 8  # of the line along which hair ends over an ear
@@ -45,7 +45,6 @@ HEM_WAVE_M = 0.0022  # how unevenly an unseen lower edge falls, one lock to the 
 PINNA_M = 0.004  # what stands off the scalp by this much beside it is the ear itself
 # From the ear's back on and below its upper rim it is hollow; half a ray map's cell about its points.
 EAR_HOLLOW_SHARE, EAR_RIM_SHARE, EAR_HOLLOW_RAD = 0.35, 0.25, 0.035
-BARE_GAP_PX = 13  # skin this far from any hair is bare, work pixels
 BARE_FACING = 0.10  # cosine to the camera from which on the photo is believed about bare skin
 THICKNESS_SCREEN, CROPPED_THICKNESS_SCREEN = 0.016, 0.08  # pull of unseen thickness to the usual one, see Harmonic
 CROPPED_M, MEDIUM_M = 0.006, 0.012  # usual thickness up to which hair is cropped, from which on it is not
@@ -110,22 +109,6 @@ def build_shape(work: WorkPicture, seg: Segmentation, vertices: np.ndarray, head
     return _Solver(work, seg, vertices, head).solve()
 
 
-@dataclass(frozen=True)
-class _Outline:
-    """The mask's outer edge in polar coordinates about the projected centre."""
-
-    centre_px: np.ndarray
-    radius_px: np.ndarray  # (OUTLINE_BINS,) 0 where there is no hair
-    free: np.ndarray  # (OUTLINE_BINS,) bool: backdrop lies beyond, so the edge is the hair's own
-    person_px: np.ndarray  # (OUTLINE_BINS,) outer radius of the person: nothing stands out further
-
-    def bins(self, pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(bin, radius px) of (..., 2) pixels."""
-        offset = pixels - self.centre_px
-        angle = np.arctan2(offset[..., 1], offset[..., 0])
-        return np.round(angle / (2 * np.pi) * OUTLINE_BINS).astype(int) % OUTLINE_BINS, np.linalg.norm(offset, axis=-1)
-
-
 class _Solver:
     def __init__(self, work: WorkPicture, seg: Segmentation, vertices: np.ndarray, head: HeadModel) -> None:
         self.camera: Camera = work.camera
@@ -142,6 +125,7 @@ class _Solver:
         self.yaw = float(np.degrees(np.arctan2(-view[0], -view[2])))
         self.azimuth = np.degrees(np.arctan2(self.rays[..., 0], self.rays[..., 2]))  # about the vertical, 0 in front
         self.harmonic = Harmonic(ROWS, COLUMNS)
+        self.inset_px = DRAWN_INSET_M * float(self.camera.intrinsics[0, 0] / self.camera.project(self.centre[None])[1][0])
         self.locks = np.clip(blur(grain(ROWS, COLUMNS, 0.02, 22).mean(0, keepdims=True).repeat(ROWS, 0) * 3, 0.5), -2, 2)
         self.ears = self._pinnae(vertices, head)
         hidden = {side: self._hidden_share(side) for side in (-1, 1)}
@@ -150,8 +134,8 @@ class _Solver:
         hidden = {side: share - EAR_SEEN_SHARE * bare[side] for side, share in hidden.items()}
         self.covered = (hidden[near] if near else max(hidden.values())) > EARS_COVERED
         self.over_ear = self._over_ear()
-        self.bare = bare_skin(seg, float(self._pixels(self.ears)[:, 1].min()))
-        self.outline = self._outline()
+        self.bare = bare_skin(work.rgb, seg, float(self._pixels(self.ears)[:, 1].min()))
+        self.outline = measure(seg, self.bare, self._pixels(self.centre[None])[0])
         hem_wave = HEM_WAVE_M * self.locks
         chin = float(head.landmark_points(vertices)[CHIN, 1])
         skin = vertices[head.vertex_part == SKIN]
@@ -163,24 +147,6 @@ class _Solver:
 
     def _pixels(self, points: np.ndarray) -> np.ndarray:
         return self.camera.project(points)[0]
-
-    def _outline(self) -> _Outline:
-        centre = self._pixels(self.centre[None])[0]
-        angle = np.arange(OUTLINE_BINS) / OUTLINE_BINS * 2 * np.pi
-        axis = np.stack([np.cos(angle), np.sin(angle)], 1)
-        radius = np.arange(0, 0.7 * max(self.seg.matte.shape), 0.5)
-        rays = centre + axis[:, None] * radius[None, :, None]
-        hair = look_up(np.maximum(self.seg.hair_alpha, 0.6 * self.seg.hair_mask), rays) > 0.5
-        last = hair.shape[1] - 1 - hair[:, ::-1].argmax(1)
-        edge = uncut = np.where(hair.any(1), radius[last], 0.0)
-        # Strands and errors of the mask narrower than any tuft are the opacity's work.
-        if (edge > 0).any():
-            steady = _opened(edge, SPUR_BINS)
-            edge = np.where(edge > steady + SPUR_PX, steady, edge)
-        beyond = look_up(self.seg.matte, centre + axis * (uncut + 6.0)[:, None])
-        person = look_up(self.seg.matte, rays) > 0.5
-        reach = np.where(person.any(1), radius[person.shape[1] - 1 - person[:, ::-1].argmax(1)], 0.0)
-        return _Outline(centre, edge, (edge > 0) & (beyond < 0.6), reach)
 
     def _pinnae(self, vertices: np.ndarray, head: HeadModel) -> np.ndarray:
         """(N, 3) vertices of the ears that stand off the head."""
@@ -334,6 +300,7 @@ class _Solver:
         reach = np.zeros(OUTLINE_BINS)
         np.maximum.at(reach, bins, distance)
         reach = np.maximum(reach, np.maximum(np.roll(reach, 1), np.roll(reach, -1)))
+        reach = np.maximum(reach - self.inset_px, 0)
         return reach, self.outline.free & (reach > 0)
 
     def _match_outline(
@@ -369,6 +336,9 @@ class _Solver:
         steep = np.sqrt(np.clip((blur(region, 1.75) - 0.42) / 0.5, 0, 1))
         wide = np.clip((blur(region, 6.5) - 0.42) / 0.55, 0, 1) ** 0.8
         taper = steep * (1 - front) + np.minimum(steep, wide) * front
+        # Behind, where no outline tells, hair ends on the neck and not a finger's breadth off it.
+        nape = np.clip((-0.15 - self.facing) / 0.3, 0, 1) * smoothstep(*NAPE_DEG, np.abs(self.azimuth))
+        taper = taper * (1 - nape) + np.minimum(taper, smoothstep(0.5, 0.95, blur(region, NAPE_CELLS))) * nape
         if not self.covered:
             # Hair that leaves the ears free is cut shorter toward the nape.
             ear_top, nape = self.ears[:, 1].max() + NAPE_FULL_ABOVE_EAR_M, self._nape()
@@ -382,27 +352,5 @@ def _above(height: np.ndarray, limit: np.ndarray, softness: np.ndarray | float) 
     return 1 / (1 + np.exp(-np.clip((height - limit) / softness, -30, 30)))
 
 
-def _opened(values: np.ndarray, bins: int) -> np.ndarray:
-    """Values by outline bin, those of 0 bridged, without peaks narrower than `bins`."""
-    seen = np.flatnonzero(values)
-    bridged = np.interp(np.arange(OUTLINE_BINS), seen, values[seen], period=OUTLINE_BINS)
-    return maximum_filter1d(minimum_filter1d(bridged, bins, mode="wrap"), bins, mode="wrap")
-
-
 def _tapered(thickness: np.ndarray, taper: np.ndarray) -> np.ndarray:
     return blur(RIM_THICKNESS_M + np.clip(thickness - RIM_THICKNESS_M, 0, None) * taper, 0.5).astype(np.float64)
-
-
-def bare_skin(seg: Segmentation, ear_top_px: float) -> np.ndarray:
-    """(H, W) f32 in [0, 1]: skin with no hair about it; below the ears' top only in the face, as hair passes behind ears."""
-    hairy = cv2.dilate(
-        np.maximum(seg.hair_alpha, seg.hair_mask).astype(np.float32), np.ones((BARE_GAP_PX, BARE_GAP_PX), np.uint8)
-    )
-    above = np.arange(hairy.shape[0])[:, None] < ear_top_px
-    bare = (hairy < 0.3) & (seg.matte > 0.7) & (above | seg.face_mask)
-    return cv2.GaussianBlur(bare.astype(np.float32), (0, 0), 1.5)
-
-
-def look_up(picture: np.ndarray, pixels: np.ndarray) -> np.ndarray:
-    """Bilinear values of a (H, W) picture at (..., 2) continuous pixels, 0 outside, where other samplers repeat the edge."""
-    return map_coordinates(picture.astype(np.float32), [pixels[..., 1] - 0.5, pixels[..., 0] - 0.5], order=1, mode="constant")

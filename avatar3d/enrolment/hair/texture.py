@@ -10,7 +10,7 @@ from scipy.ndimage import distance_transform_edt
 
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.enrolment.hair.flow import hair_flow
-from avatar3d.enrolment.hair.grid import blur, cell_centres, enlarge, mirrored, ray_directions
+from avatar3d.enrolment.hair.grid import blur, cell_centres, enlarge, mirrored
 from avatar3d.enrolment.hair.growth import LUMA, MIN_SURE_TEXELS, SEEN_FACING, TONE_OFFSET, HairGrowth, dress, grow
 from avatar3d.enrolment.hair.shape import BARE_FACING, HairShape
 from avatar3d.enrolment.hair.strands import NOMINAL_RADIUS_M, texel_m, uniform
@@ -52,13 +52,20 @@ class HairTexture:
 
 
 def build_texture(
-    work: WorkPicture, seg: Segmentation, shape: HairShape, normals: np.ndarray, light: np.ndarray, shading_power: float
+    work: WorkPicture,
+    seg: Segmentation,
+    shape: HairShape,
+    normals: np.ndarray,
+    surface: np.ndarray,
+    light: np.ndarray,
+    shading_power: float,
 ) -> HairTexture:
     """Colour and opacity of the hair.
 
-    normals: (ROWS, COLUMNS, 3) of its surface. light: (9, 3) irradiance, shading_power: see avatar3d.rendering.scene.
+    normals: (ROWS, COLUMNS, 3) of its surface. surface: (COLOR_ROWS, COLOR_COLUMNS, 3) its points, as drawn.
+    light: (9, 3) irradiance, shading_power: see avatar3d.rendering.scene.
     """
-    seen = _look_at_photo(work, seg, shape, normals, light, shading_power)
+    seen = _look_at_photo(work, seg, shape, normals, surface, light, shading_power)
     inside_m = _hairline_distance(seen.coverage)
     growth = grow(hair_flow(work, seg, shape), seen.facing, seen.solid, seen.coverage, seen.shade, inside_m, shape.covered)
     color = dress(np.clip(np.exp(seen.tone) - TONE_OFFSET, 0, 1), growth)
@@ -85,12 +92,16 @@ class _Seen:
 
 
 def _look_at_photo(
-    work: WorkPicture, seg: Segmentation, shape: HairShape, normals: np.ndarray, light: np.ndarray, power: float
+    work: WorkPicture,
+    seg: Segmentation,
+    shape: HairShape,
+    normals: np.ndarray,
+    surface: np.ndarray,
+    light: np.ndarray,
+    power: float,
 ) -> _Seen:
     size = (COLOR_ROWS, COLOR_COLUMNS)
-    radius = enlarge(shape.radius, *size)
-    directions = ray_directions(*cell_centres(*size))
-    pixels, _ = work.camera.project(shape.centre + directions * radius[..., None])
+    pixels, _ = work.camera.project(surface)
     facing = enlarge(shape.facing, *size)
     centre = work.camera.project(shape.centre[None])[0][0]
     # At the outline half a hair's pixel is backdrop: look a little further in.

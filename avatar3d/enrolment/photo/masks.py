@@ -1,9 +1,13 @@
-"""Operations on masks of a picture: discs, hulls, parts, and smoothing along the picture's own edges. Knows nothing of faces."""
+"""Operations on masks of a picture: discs, hulls, parts, and smoothing along the picture's own edges. Knows no landmarks."""
 
 from __future__ import annotations
 
 import cv2
 import numpy as np
+from scipy.ndimage import map_coordinates
+
+COLOUR_SPREAD = 3.0  # robust deviations of the face's colour that still pass for skin
+EAR_RED = 3.0  # by so much redder an ear may be than other skin may differ
 
 
 def guided_filter(guide: np.ndarray, values: np.ndarray, radius: int, epsilon: float) -> np.ndarray:
@@ -91,3 +95,24 @@ def polygon(points: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 def distance_to(mask: np.ndarray) -> np.ndarray:
     """(H, W) f32: pixels to the nearest of the mask, 0 within it."""
     return cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 5)
+
+
+def coloured_like(rgb: np.ndarray, face: np.ndarray, redder: bool = False) -> np.ndarray:
+    """(H, W) bool: the chroma of a face's (H, W) mask, at any lightness that shade under a chin may have.
+
+    redder: or as red as an ear.
+    """
+    lab = cv2.cvtColor(cv2.GaussianBlur(rgb, (0, 0), 1.5), cv2.COLOR_RGB2LAB).astype(np.float32)
+    if not face.any():
+        return np.zeros(face.shape, bool)
+    middle = np.median(lab[face], axis=0)
+    spread = np.maximum(1.48 * np.median(np.abs(lab[face] - middle), axis=0), (8.0, 3.0, 3.0)) * (2.0, 1.0, 1.0)
+    off = (lab - middle) / spread
+    if redder:
+        off[..., 1] /= np.where(off[..., 1] > 0, EAR_RED, 1)
+    return (off**2).sum(-1) < COLOUR_SPREAD**2
+
+
+def look_up(picture: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    """Bilinear values of a (H, W) picture at (..., 2) continuous pixels, 0 outside, where other samplers repeat the edge."""
+    return map_coordinates(picture.astype(np.float32), [pixels[..., 1] - 0.5, pixels[..., 0] - 0.5], order=1, mode="constant")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from avatar3d.enrolment.hair.shape import look_up
 from avatar3d.enrolment.photo.crop import WorkPicture
+from avatar3d.enrolment.photo.masks import look_up
 from avatar3d.fitting.fit import FaceFit
 from avatar3d.geometry import smoothstep
 from avatar3d.head.mediapipe import CHIN, FOREHEAD_TOP

@@ -10,9 +10,9 @@ import numpy as np
 
 from avatar3d.camera import Camera
 from avatar3d.enrolment.photo.crop import WorkPicture
-from avatar3d.enrolment.photo.masks import closed, grown
+from avatar3d.enrolment.photo.masks import closed, coloured_like, grown
 from avatar3d.enrolment.photo.segment import Segmentation
-from avatar3d.enrolment.shape.outline import drawn, face_coloured
+from avatar3d.enrolment.shape.outline import drawn
 from avatar3d.enrolment.skin.surface import depth_map
 from avatar3d.fitting.fit import FaceFit
 from avatar3d.head.model import SKIN, HeadModel
@@ -102,7 +102,7 @@ class _Side:
         near = np.sign(fit.vertices[:, 0]) == sign
         lobe = head.faces[(head.part == SKIN) & ear[head.faces].all(1)]
         model = drawn(work.camera.project(fit.vertices.astype(np.float64))[0][lobe], box.shape) & box & ~hair
-        bare = face_coloured(work.rgb, segmentation.face_mask, redder=True)
+        bare = coloured_like(work.rgb, segmentation.face_mask, redder=True)
         if not model.any() or bare[model].mean() < BARE_SHARE or _seen_share(fit, head, work.camera, ear) < MIN_SEEN:
             return None
         faces = head.faces[(head.part == SKIN) & near[head.faces].all(1)]

@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 from scipy.spatial import cKDTree
 
-from avatar3d.enrolment.hair.shape import look_up
 from avatar3d.enrolment.photo.crop import WorkPicture
+from avatar3d.enrolment.photo.masks import coloured_like, look_up
 from avatar3d.enrolment.photo.metrics import face_height
 from avatar3d.enrolment.photo.segment import Segmentation
 from avatar3d.enrolment.skin.projection import posed_as_photographed
@@ -36,8 +36,6 @@ NEAR_STEP_M = 0.004
 AGREE_REACH_M, AGREE_M = 0.020, 0.004
 LOWEST = 0.05  # on the face's axis (0 chin, 1 top of the forehead): below it come collars
 PLAIN_FROM = 0.35  # under this height the outline must be of the face's colour too: a beard of another's, a collar
-COLOUR_SPREAD = 3.0  # robust deviations of the face's colour that still pass for skin
-EAR_RED = 3.0  # by so much redder an ear may be than other skin may differ
 HAIR_NEAR_PX, HAIR_FROM = 4.0, 0.3  # an outline with hair, a hat or a hand this near is theirs
 FEATURES_M = (0.010, 0.026)  # distance to eyes, brows, nose and lips from which on skin moves, and moves freely
 MATTE_LEVEL = 0.5
@@ -95,7 +93,7 @@ class _Judge:
         hair = np.maximum(segmentation.hair_alpha, segmentation.hair_mask | labels.hand | labels.hat)
         hairy = cv2.dilate(hair.astype(np.float32), cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side)))
         height = face_height(work.landmarks_px, work.rgb.shape)
-        plain = face_coloured(work.rgb, segmentation.face_mask)
+        plain = coloured_like(work.rgb, segmentation.face_mask)
         usable = work.inside & (height > LOWEST) & ((height > PLAIN_FROM) | plain)
         self._skin = (usable & (hairy < HAIR_FROM)).astype(np.float32)
         self._plain = plain.astype(np.float32)
@@ -148,16 +146,3 @@ def drawn(corners_px: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     for triangle in np.round((corners_px - 0.5) * 16).astype(np.int32):
         cv2.fillConvexPoly(covered, triangle, 1, cv2.LINE_8, 4)
     return covered > 0
-
-
-def face_coloured(rgb: np.ndarray, face: np.ndarray, redder: bool = False) -> np.ndarray:
-    """(H, W) bool: the face's own chroma, at any lightness that shade under a chin may have; `redder`: or as red as an ear."""
-    lab = cv2.cvtColor(cv2.GaussianBlur(rgb, (0, 0), 1.5), cv2.COLOR_RGB2LAB).astype(np.float32)
-    if not face.any():
-        return np.zeros(face.shape, bool)
-    middle = np.median(lab[face], axis=0)
-    spread = np.maximum(1.48 * np.median(np.abs(lab[face] - middle), axis=0), (8.0, 3.0, 3.0)) * (2.0, 1.0, 1.0)
-    off = (lab - middle) / spread
-    if redder:
-        off[..., 1] /= np.where(off[..., 1] > 0, EAR_RED, 1)
-    return (off**2).sum(-1) < COLOUR_SPREAD**2

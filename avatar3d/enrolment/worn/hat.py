@@ -14,8 +14,9 @@ import numpy as np
 from avatar3d.avatar import PART_CLOTHES
 from avatar3d.color import linear_to_srgb, srgb_to_linear, to_u8
 from avatar3d.enrolment.hair.grid import MAX_COLATITUDE_RAD, Harmonic, cell_centres, enlarge, ray_angles, ray_directions, sample
-from avatar3d.enrolment.hair.shape import COLUMNS, ROWS, HairShape, look_up
+from avatar3d.enrolment.hair.shape import COLUMNS, ROWS, HairShape
 from avatar3d.enrolment.photo.crop import WorkPicture
+from avatar3d.enrolment.photo.masks import look_up
 from avatar3d.enrolment.worn.attach import GUTTER_TEXELS, WornPart
 from avatar3d.enrolment.worn.bust import grid_normals
 from avatar3d.enrolment.worn.closed_curve import closed_curve
