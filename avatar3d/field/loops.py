@@ -108,7 +108,7 @@ def mean_over_views(
     """
     count, hidden = static.shape
     block = 256
-    turned = np.empty((hidden, block), np.float32)
+    turned = np.zeros((hidden, block), np.float32)  # what a last block leaves unfilled is computed too, and must be numbers
     answer, total = np.empty((4, block), np.float32), np.empty((4, block), np.float32)
     for start in range(0, count, block):
         size = min(block, count - start)

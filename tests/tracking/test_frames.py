@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from samples import sample_rgb
 
+from avatar3d.cli.options import parse
+from avatar3d.cli.track import Track, run
 from avatar3d.errors import InputError
 from avatar3d.media import save_sequence
 from avatar3d.motion.csv import read_motion_csv
@@ -141,8 +143,6 @@ def test_the_sample_clips_pixels_are_wide(clip):
 
 
 def test_a_start_without_a_face_and_a_stall_keep_their_length(tmp_path, clip):
-    from test_track import arguments, run
-
     face = np.ascontiguousarray(sample_rgb("astronaut.png")[:320, 60:380])
     save_sequence(tmp_path / "a.mp4", [np.full_like(face, 90)] * 10 + [face] * 30, 10.0)
     command = [
@@ -155,7 +155,8 @@ def test_a_start_without_a_face_and_a_stall_keep_their_length(tmp_path, clip):
         "select='not(between(n,15,26))'",
     ]
     subprocess.run([*command, "-fps_mode", "vfr", tmp_path / "b.mp4"], check=True)
-    run(arguments(tmp_path / "b.mp4", "-o", tmp_path / "b.csv", "--preview", tmp_path / "b_seen.mp4"))
+    words = (tmp_path / "b.mp4", "-o", tmp_path / "b.csv", "--preview", tmp_path / "b_seen.mp4")
+    run(parse(Track, [str(word) for word in words]), True)
     codes = read_motion_csv(tmp_path / "b.csv")
     seconds = [0.0, *np.arange(10, 15) / 10, *np.arange(27, 40) / 10]
     assert [code.time_ns / 1e9 for code in codes] == pytest.approx(seconds, abs=0.002)

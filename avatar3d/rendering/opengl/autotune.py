@@ -358,8 +358,12 @@ def cache_path() -> Path:
 def remembered(path: Path | None = None) -> list[Entry]:
     """What was measured before, oldest first; nothing where there is no file. Raises InputError on a file that is damaged."""
     path = path or cache_path()
-    if not os.path.exists(path):
+    try:
+        os.stat(path)
+    except FileNotFoundError:
         return []
+    except (OSError, ValueError):
+        pass  # reading says what is wrong with it
     return list(read_settings(Measurements, path, "file of measurements", MAX_FILE_BYTES).entries)
 
 
